@@ -70,7 +70,7 @@ static int64_t step(struct bench *bench, const struct sw_event *events, size_t c
 {
 	struct sw_step outcome;
 	struct sw_err err = {0};
-	/* Wake-ups that fall in between are decisions too, but nobody waits for them. */
+	/* Wake-ups that fall in between are decisions too, but no caller waits for them. */
 	while (bench->wake_at < bench->now)
 		if (sw_engine_step(bench->engine, bench->wake_at, NULL, 0, &outcome, &err) == 0)
 			follow(bench, &outcome);

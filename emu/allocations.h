@@ -42,7 +42,7 @@ bool emu_allocation_at(uint64_t address, struct emu_allocation *ret_allocation);
 /* Frees all of a context that ends. */
 void emu_allocations_end(struct emu_context *context);
 
-/* Device memory that nobody else shares a chunk with when `alone`. */
+/* Device memory that shares no chunk with other memory when `alone`. */
 CUresult emu_allocate(struct emu_context *context, uint64_t bytes, uint64_t *ret_address);
 /* Frees what emu_allocate gave; CUDA_ERROR_INVALID_VALUE for anything else. */
 CUresult emu_deallocate(uint64_t address);

@@ -271,7 +271,7 @@ bool emu_capture_has_event(struct emu_event *event)
 	return captured;
 }
 
-/* Nobody else knows the event any more. */
+/* No other code knows the event any more. */
 void emu_capture_forget_event(struct emu_event *event)
 {
 	free(event->capture);
@@ -459,7 +459,7 @@ static bool joined(const struct capture *capture)
 	return good;
 }
 
-/* Below the lock; `*ret_spare`: a graph that nobody gets. */
+/* Below the lock; `*ret_spare`: a graph that the caller does not get. */
 static CUresult finish(struct emu_stream *stream, CUgraph *ret_graph, struct emu_graph **ret_spare)
 {
 	if (stream->capture == NULL)

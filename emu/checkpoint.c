@@ -6,7 +6,7 @@
  *
  * 1. One wish at a time: its writer takes the place with a compare-and-exchange,
  *    the thread empties it.
- * 2. A caller that is killed leaves nothing behind: the wish is done, the answer is nobody's.
+ * 2. A caller that is killed leaves nothing behind: the wish is done, the answer is dropped.
  */
 #include "checkpoint.h"
 

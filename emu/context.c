@@ -231,8 +231,8 @@ static CUresult create(CUdevice device, unsigned flags, bool primary, struct emu
 	return CUDA_SUCCESS;
 }
 
-/* Its memory stays the program's to free, except what the context itself took; that of a failed one
- * is of no use to anybody. */
+/* Its memory stays the program's to free, except what the context itself took; that of a
+ * failed one is of no use. */
 static void end(struct emu_context *context)
 {
 	emu_context_wait(context);

@@ -61,8 +61,8 @@ static void count_busy(struct emu_engine *engine, uint64_t start, uint64_t lengt
 	}
 }
 
-/* A killed owner of the lock may have left anything half done here; none of it needs
- * mending but who is next. */
+/* A killed owner of the lock may have left anything half done here; none of it needs mending but
+ * which process is next. */
 static void lock_engine(struct emu_engine *engine)
 {
 	emu_lock_robust(&engine->lock);

@@ -3,7 +3,7 @@
  *
  * 1. A process keeps the compute engine while it has work, for a slice at most when others wait;
  *    then the next waiting process has it.
- * 2. Nobody waits for ever for one that was killed or stopped: a turn that is not
+ * 2. No process waits for ever for one that was killed or stopped: a turn that is not
  *    given up in time is taken.
  * 3. The times that come out are modelled ones and may be a little earlier than the wall clock,
  *    never by more than EMU_LAG_NS.

@@ -273,7 +273,7 @@ static CUresult map_memory(const struct emu_plan *plan, bool again, struct emu_s
 	return CUDA_SUCCESS;
 }
 
-/* What it frees that another graph left is nobody else's to free. */
+/* What it frees that another graph left, no other may free. */
 static void let_memory(const struct emu_plan *plan)
 {
 	for (unsigned i = 0; i < plan->count; i++) {

@@ -15,7 +15,7 @@ struct piece {
 	int gpu;
 	unsigned uses;	  /* launches whose frees were not reached */
 	unsigned holders; /* pieces of work that allocate it */
-	bool left;	  /* by a launch that does not free it, and nobody has asked for that since */
+	bool left;	  /* by a launch that does not free it, and which was not asked for since */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -50,7 +50,7 @@ CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address)
 	return CUDA_SUCCESS;
 }
 
-/* Below the lock: away with one that nobody uses or can launch. */
+/* Below the lock: one that is not used and cannot be launched goes. */
 static void drop_if_done(struct piece **link)
 {
 	struct piece *piece = *link;

@@ -40,7 +40,7 @@ struct emu_graph *emu_graph_new(void)
 	return graph;
 }
 
-/* Handles of graphs are used below the lock only, where nobody can destroy them: the
+/* Handles of graphs are used below the lock only, where no thread can destroy them: the
  * reference is not kept. */
 struct emu_graph *emu_graph_of(CUgraph handle)
 {

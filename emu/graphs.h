@@ -71,7 +71,7 @@ bool emu_graph_owns(uint64_t address);
  * last one, except `again`: then that is to be freed first, which `*ret_was_left` says. */
 CUresult emu_graph_map(uint64_t address, bool leaves, bool again, bool *ret_was_left);
 void emu_graph_unmap(uint64_t address);
-/* Somebody is about to free what a launch left; false: none has, or somebody does. */
+/* A thread is about to free what a launch left; false: none has, or another does. */
 bool emu_graph_let(uint64_t address);
 CUresult emu_graph_capture_alloc(struct emu_stream *stream, uint64_t bytes, CUdeviceptr *ret_address);
 CUresult emu_graph_free_in(struct emu_stream *stream, uint64_t address);

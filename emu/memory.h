@@ -86,8 +86,8 @@ CUresult emu_range_allocate(int gpu, uint64_t bytes, struct emu_range **ret_rang
 /* Unmaps all and gives the addresses back. */
 void emu_range_free(struct emu_range *range);
 
-/* The range that starts at, or holds, `address`; NULL when there is none. Valid
- * while nobody frees it. */
+/* The range that starts at, or holds, `address`; NULL when there is none.
+ * Valid until it is freed. */
 struct emu_range *emu_range_at(uint64_t address);
 struct emu_range *emu_range_holding(uint64_t address);
 

@@ -14,7 +14,7 @@ enum { FUNCTIONS_MAX = 256, GLOBALS_MAX = 16, TEXT_MAX = 1 << 20 };
 
 struct global {
 	char name[EMU_SYMBOL_BYTES];
-	uint64_t bytes, address; /* 0 until somebody asks */
+	uint64_t bytes, address; /* 0 until it is asked for */
 };
 
 struct emu_module {

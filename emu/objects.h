@@ -35,7 +35,7 @@ struct emu_object {
 	struct emu_object *next;		    /* of the table */
 };
 
-/* Begins its life with one reference, known to nobody. */
+/* Begins its life with one reference, not known to any table. */
 void emu_prepare(struct emu_object *object, enum emu_kind kind, void (*destroy)(struct emu_object *));
 
 /* Makes the object known; the caller's reference becomes the table's. */

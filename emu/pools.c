@@ -214,7 +214,7 @@ ENTRY(cuMemPoolCreate, CUmemoryPool *ret_pool, const CUmemPoolProps *properties)
 		return result;
 	if (ret_pool == NULL || properties == NULL || properties->type != CU_MEM_ALLOCATION_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* One that other processes may open behaves like any other; nobody can open it. */
+	/* One that other processes may open behaves like any other; no process can open it. */
 	if (properties->location.type != CU_MEM_LOCATION_DEVICE || (properties->handle_types & ~CU_MEM_HANDLE_FILE_DESCRIPTOR) != 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (emu_device_gpu(properties->location.id) < 0)
@@ -250,7 +250,7 @@ ENTRY(cuMemPoolDestroy, CUmemoryPool handle)
 }
 
 /* Whether a driver answers this, and the next one, while something is captured is written nowhere:
- * nobody is to count on it. */
+ * no caller is to count on it. */
 ENTRY(cuMemPoolTrimTo, CUmemoryPool handle, size_t keep)
 {
 	CUresult result = emu_enter(__func__, EMU_NO_CONTEXT | EMU_UNSAFE, NULL);

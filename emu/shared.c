@@ -99,8 +99,8 @@ static struct emu_state *map(int file)
 	return address != MAP_FAILED ? address : NULL;
 }
 
-/* A new file is made whole under another name and then linked to its own, so that
- * nobody sees half of it. */
+/* A new file is made whole under another name and then linked to its own, so that no
+ * process sees half of it. */
 static void create(const char *path)
 {
 	char temporary[600];
@@ -116,7 +116,7 @@ static void create(const char *path)
 			init_mutex(&fresh->engines[i].lock);
 		munmap(fresh, sizeof *fresh);
 		if (link(temporary, path) != 0) {
-			/* Somebody was faster, or the next open says what is wrong. */
+			/* Another process was faster, or the next open says what is wrong. */
 		}
 	}
 	unlink(temporary);

@@ -1,5 +1,5 @@
-/* What the processes on the emulated GPUs share: one mapped file with who uses how much
- * memory, and whose turn it is.
+/* What the processes on the emulated GPUs share: one mapped file that says which process uses how
+ * much memory, and which one's turn it is.
  *
  * 1. Locks are robust mutexes: the kernel marks one whose owner was killed, and the next
  *    owner mends what it guards.
@@ -8,8 +8,8 @@
  * 3. `used` of a GPU is the sum of what its processes use.
  * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up everybody
  *    else. So the system is asked about processes before the lock of the slots is taken, figures
- *    are read without it, and nobody sleeps in its queue, where a sleeper that is stopped would get
- *    the call that was for the next one.
+ *    are read without it, and no process sleeps in its queue, where a sleeper that is stopped would
+ *    get the call that was for the next one.
  */
 #ifndef EMU_SHARED_H
 #define EMU_SHARED_H
@@ -41,7 +41,7 @@ struct emu_slot {
 
 struct emu_engine {
 	pthread_mutex_t lock;
-	uint32_t owner;	    /* slot + 1; 0: nobody */
+	uint32_t owner;	    /* slot + 1; 0: none */
 	uint64_t lease_end; /* of the owner */
 	uint64_t free_ns;   /* all modelled work so far ends here */
 	struct {

@@ -128,7 +128,7 @@ CUresult emu_range_host(enum emu_range_kind kind, void *address, uint64_t bytes,
 	return CUDA_SUCCESS;
 }
 
-/* The addresses themselves, when nobody works on them any more. */
+/* The addresses themselves, when no work uses them any more. */
 static void dispose(struct emu_range *range)
 {
 	if (range->kind != EMU_RANGE_REGISTERED)

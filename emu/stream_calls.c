@@ -1,4 +1,4 @@
-/* What a program asks of a stream: is it done, wait for it, call me, who are you. */
+/* What a program asks of a stream: is it done, wait for it, call me, which one is it. */
 #include <stdlib.h>
 
 #include "capture.h"

@@ -1,6 +1,6 @@
 /* A small training job in C that uses nothing but the CUDA driver interface: a network of two
  * layers learns a function that it can learn. It always computes the same, so the hash of the
- * weights at its end tells whether somebody disturbed it.
+ * weights at its end tells whether other jobs disturbed it.
  *
  *   cc -O2 -I src -o train examples/gpu/train.c -ldl
  *   LD_LIBRARY_PATH=build/release/emu ./train --steps 200 --memory 64M --step-us 2000

@@ -1,8 +1,7 @@
 /* An example of a policy outside the tree: docs/write-a-policy.md builds it step by step.
  *
- * Fewest GPUs first, preemptive. A job that has waited for `patience` goes ahead of all
- * others. While nobody waits, elastic jobs take the GPUs that are idle, and give them
- * back when somebody does.
+ * Fewest GPUs first, preemptive. A job that has waited for `patience` goes ahead of all others.
+ * While no job waits, elastic jobs take the GPUs that are idle, and give them back when one does.
  */
 #include <stdio.h>
 
@@ -89,7 +88,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 static const struct sw_policy patient = {
 	.abi = SW_POLICY_ABI,
 	.name = "patient",
-	.about = "fewest GPUs first, but nobody waits for ever; elastic jobs take what is idle",
+	.about = "fewest GPUs first, but no job waits for ever; elastic jobs take what is idle",
 	.params = params,
 	.param_count = sizeof params / sizeof params[0],
 	.job_state_size = sizeof(struct note),

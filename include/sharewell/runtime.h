@@ -1,20 +1,25 @@
-/* The page that a job's processes share with their coordinator: wishes in, figures out. One file per job.
+/* The page that a job's processes share with their coordinator: wishes in, figures
+ * out. One file per job.
  *
- * Whoever starts the job makes the file (sw_page in src/agent) and hands its path over as SHAREWELL_GPU; libsharewell-gpu.so, preloaded into each
- * process, maps it. There is no message and no daemon that must be alive: a wish is a store and a futex wake, death is seen by the kernel dropping a lock,
- * and who may touch a job is who may open its file.
+ * Whoever starts the job makes the file (sw_page in src/agent) and hands its path over as
+ * SHAREWELL_GPU; libsharewell-gpu.so, preloaded into each process, maps it. There is no message and
+ * no daemon that must be alive: a wish is a store and a futex wake, death is seen by the kernel
+ * dropping a lock, and the right to touch a job is the right to open its file.
  *
- * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while it lives; byte 1 + n by the process in slot n; the
- * byte after those by a process that measures something on a GPU, which nobody waits for; and the last one by processes that are about to use the job's GPUs, together, or by a
- * coordinator that moves the job to others, alone.
+ * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while
+ * it lives; byte 1 + n by the process in slot n; the byte after those by a process that measures
+ * something on a GPU, which no process waits for; and the last one by processes that are about to
+ * use the job's GPUs, together, or by a coordinator that moves the job to others, alone.
  *
  * Invariants:
- *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever finds the lock free and clears the slot. But for `state` between
- *     SW_PAGE_SUSPENDED and SW_PAGE_CHECKPOINTED, which its coordinator writes;
- *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first and looks at the sum then, so that the limit is never passed;
- *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change only while all processes of the job are SW_PAGE_CHECKPOINTED and no
- *     other is about to use its GPUs: then the job has moved, and what is known of each of its GPUs
- *     is true of another one;
+ *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever
+ *     finds the lock free and clears the slot. But for `state` between SW_PAGE_SUSPENDED and
+ *     SW_PAGE_CHECKPOINTED, which its coordinator writes;
+ *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first
+ *     and looks at the sum then, so that the limit is never passed;
+ *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change
+ *     only while all processes of the job are SW_PAGE_CHECKPOINTED and no other is about to use its
+ *     GPUs: then the job has moved, and what is known of each of its GPUs is true of another one;
  *  4. no other user opens a page: a process that can only read a file can lock it too. What
  *     jobs of other users must know stands in a second file (SW_PAGE_TOLD), which no process locks.
  */
@@ -49,7 +54,7 @@ enum sw_page_want {
 	SW_PAGE_SUSPEND, /* stop at the next chance and free the GPU */
 };
 
-/* Who goes first. */
+/* Which goes first. */
 enum sw_page_class {
 	SW_PAGE_GUARANTEED = 0,
 	SW_PAGE_OPPORTUNISTIC,
@@ -62,7 +67,9 @@ enum sw_page_state {
 	SW_PAGE_SUSPENDING,
 	SW_PAGE_SUSPENDED,
 	SW_PAGE_RESUMING,
-	SW_PAGE_CHECKPOINTED, /* suspended, and taken off its GPUs by the driver: it makes no call into the driver until it is SW_PAGE_SUSPENDED again */
+	/* suspended, and taken off its GPUs by the driver: it makes no call into the driver until
+	 * it is SW_PAGE_SUSPENDED again */
+	SW_PAGE_CHECKPOINTED,
 };
 
 /* Why a wish could not be met; the process goes on as it was. */
@@ -119,7 +126,8 @@ struct sw_page_slot {
 	_Atomic uint64_t iteration_peak_bytes, iteration_floor_bytes; /* on all GPUs, within the last one */
 	_Atomic uint64_t wanted_bytes; /* for a context that it waits to make, since its GPU is full; 0: does not wait */
 	_Atomic uint32_t wanted_gpu;
-	/* It is suspended, and still gives host memory back that it does not need: who stops it now keeps that from others. */
+	/* It is suspended, and still gives host memory back that it does not need: a process that
+	 * stops it now keeps that from others. */
 	_Atomic uint32_t giving;
 	uint64_t reserved[2];
 	_Atomic int64_t gap_ns[SW_PAGE_GAPS]; /* how long the last of them were */
@@ -145,11 +153,15 @@ struct sw_page {
 	_Atomic uint32_t asked_milli; /* of the GPU's time; 0: all */
 	_Atomic int64_t arrived_ns;   /* by CLOCK_MONOTONIC */
 	_Atomic uint16_t urgent;      /* a wish is met at once, and not when the process holds least memory */
-	_Atomic uint16_t profiled;    /* somebody wants to know what it launches and copies (src/runtime/profile.h) */
-	_Atomic int32_t checkpointer; /* a process that will take the job's off their GPUs: let it, and its children, trace them; 0: none */
-	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before `yields`; an empty path ends the list. */
+	_Atomic uint16_t profiled;    /* it is measured what it launches and copies (src/runtime/profile.h) */
+	/* a process that will take the job's off their GPUs: let it, and its
+	 * children, trace them; 0: none */
+	_Atomic int32_t checkpointer;
+	/* The pages of guaranteed jobs on the same GPUs, for one that yields. Written before
+	 * `yields`; an empty path ends the list. */
 	char neighbours[SW_PAGE_NEIGHBOURS][SW_PAGE_PATH];
-	/* Where the machine's struct sw_host_ledger lies; empty: there is none. Written before the job starts. */
+	/* Where the machine's struct sw_host_ledger lies; empty: there is none. Written
+	 * before the job starts. */
 	char host_ledger[SW_PAGE_PATH];
 	struct sw_page_gpu gpus[SW_PAGE_GPUS];
 	struct sw_page_slot slots[SW_PAGE_SLOTS];
@@ -169,11 +181,13 @@ _Static_assert(sizeof(struct sw_page) == 838984, "format 3");
  * in bytes that the machine has really given. What those of other users take is written into it by
  * the agent, where one has jobs of several users (src/share/node.h).
  *
- * No process maps it: a program could shorten it, and a mapping would kill a process that looks at it.
- * Words are read and written one by one, as the kernel does in one piece.
- * Byte n of it is locked (open file description lock) by the process in slot n, for as long as that lives; whoever finds the lock free may clear the slot.
- * A process raises its own figure first and looks at the sum then, so that `most_bytes` is never passed.
- * Byte SW_HOST_LEDGER_SLOTS is locked, to be read, by those that make some just now: while the driver pins memory, calls of every program on the machine wait for it. */
+ * No process maps it: a program could shorten it, and a mapping would kill a process that looks
+ * at it. Words are read and written one by one, as the kernel does in one piece. Byte n of it is
+ * locked (open file description lock) by the process in slot n, for as long as that lives;
+ * whoever finds the lock free may clear the slot. A process raises its own figure first and looks
+ * at the sum then, so that `most_bytes` is never passed. Byte SW_HOST_LEDGER_SLOTS is locked, to
+ * be read, by those that make some just now: while the driver pins memory, calls of every program
+ * on the machine wait for it. */
 #define SW_HOST_LEDGER_MAGIC 0x72676477536877u
 #define SW_HOST_LEDGER_FORMAT 1u
 #define SW_HOST_LEDGER_SLOTS 4096u
@@ -184,9 +198,11 @@ struct sw_host_ledger {
 		uint64_t magic, format;
 		uint64_t most_bytes;	/* of all together */
 		uint64_t reserve_bytes; /* that the machine must still have available when some is taken */
-		int64_t refused_ns;	/* when somebody was last refused what it needs, by CLOCK_MONOTONIC: what is made ahead goes then */
-		uint64_t others_bytes;	/* that programs of other users hold, as far as it counts */
-		int64_t others_ns;	/* when that was said, by CLOCK_MONOTONIC; 0: never */
+		/* when a process was last refused what it needs, by CLOCK_MONOTONIC: what
+		 * is made ahead goes then */
+		int64_t refused_ns;
+		uint64_t others_bytes; /* that programs of other users hold, as far as it counts */
+		int64_t others_ns;     /* when that was said, by CLOCK_MONOTONIC; 0: never */
 		uint64_t reserved;
 	} head;
 	uint64_t slots[SW_HOST_LEDGER_SLOTS];

@@ -21,7 +21,7 @@ struct sw_agent_options {
 	const char *state;	     /* folder; made if it is missing */
 	const char *controller;	     /* "http://host:port", "https://...", "unix:/path" */
 	const char *token;	     /* NULL: none */
-	const char *ca_file;	     /* as in client/trust.h; NULL: whom the system believes */
+	const char *ca_file;	     /* as in client/trust.h; NULL: those that the system believes */
 	const char *gpus;	     /* as sw_gpu_source_open() takes it; NULL: "auto" */
 	int64_t sample_ms;	     /* distance of samples; 0: 2000 */
 	enum sw_strangers strangers; /* what to do about processes outside the queue */
@@ -39,7 +39,7 @@ struct sw_agent_options {
 	uint64_t keep_logs_bytes; /* of the logs of runs that were forgotten; 0: they are deleted */
 	int stop_fd;		  /* ends the agent when it can be read; -1: none */
 	bool signals;		  /* SIGTERM and SIGINT end it, too */
-	void (*say)(void *context, const char *line); /* what an operator should know; NULL: nobody listens */
+	void (*say)(void *context, const char *line); /* what an operator should know; NULL: it is not watched */
 	void *context;
 };
 

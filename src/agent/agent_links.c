@@ -37,7 +37,7 @@ static _Noreturn void become_nursery(const struct sw_agent *agent, int socket)
 	if (words < 0)
 		words = null;
 	setsid();
-	/* Twice: so it is nobody's child and nobody must wait for it. */
+	/* Twice: so no process has it as a child or must wait for it. */
 	pid_t pid = fork();
 	if (pid != 0)
 		_exit(pid > 0 ? 0 : 1);
@@ -215,7 +215,7 @@ static void on_end(struct bufferevent *stream, short what, void *context)
 	struct sw_link *link = context;
 	struct sw_agent *agent = link->agent;
 	close_stream(link);
-	/* Who ends well says so first. What ends without a word may do so again
+	/* A supervisor that ends well says so first. What ends without a word may do so again
 	 * at once: do not hurry. */
 	check_later(link);
 	sw_agent_pump(agent);

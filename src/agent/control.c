@@ -153,8 +153,8 @@ static void read_client(struct sw_control *control, int client, sw_control_reque
 
 void sw_control_handle(struct sw_control *control, const struct pollfd *polls, sw_control_request *request, void *context)
 {
-	/* Everybody who is connected is heard out before somebody new is let in: what a dead agent
-	 * said comes before what its successor says. */
+	/* All connected clients are heard out before a new one is let in: what a dead agent said
+	 * comes before what its successor says. */
 	for (int i = 0; i < SW_CONTROL_CLIENTS; i++)
 		if (control->clients[i].fd >= 0)
 			read_client(control, i, request, context);

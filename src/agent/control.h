@@ -1,7 +1,7 @@
-/* The socket of a supervisor, and who is connected to it. Requests are lines:
+/* The socket of a supervisor, and the clients that are connected to it. Requests are lines:
  *
  *	status                       says the account of the run
- *	why TEXT                     of the next stop, suspend or move: by whom and why, for the
+ *	why TEXT                     of the next stop, suspend or move: its cause, for the
  *	                             job's log; may be empty
  *	stop ORDER SIGNAL GRACE_MS   0 and -1 mean those of the spec
  *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
@@ -15,8 +15,8 @@
  *	                             to it, and the runs ("12.1") to which it gives way
  *
  * What it says are lines too: the account as JSON, on request and after every order and change. The
- * account names the last order that was carried out, so that who gave it knows what the account
- * says of it. Only its own user and root are heard.
+ * account names the last order that was carried out, so that the agent that gave it knows what the
+ * account says of it. Only its own user and root are heard.
  */
 #ifndef SW_AGENT_CONTROL_H
 #define SW_AGENT_CONTROL_H
@@ -30,7 +30,7 @@
 #define SW_CONTROL_SOCKET "supervisor.sock"
 
 struct sw_control {
-	int listener; /* -1: nobody can connect yet */
+	int listener; /* -1: no client can connect yet */
 	struct {
 		int fd; /* -1: free */
 		size_t used;
@@ -53,7 +53,7 @@ void sw_control_polls(const struct sw_control *control, struct pollfd *polls);
 typedef void sw_control_request(void *context, int client, const char *line);
 void sw_control_handle(struct sw_control *control, const struct pollfd *polls, sw_control_request *request, void *context);
 
-/* Says a line to one client, or to all (-1). Who does not listen is dropped. */
+/* Says a line to one client, or to all (-1). A client that does not listen is dropped. */
 void sw_control_say(struct sw_control *control, int client, const char *text, size_t size);
 
 #endif

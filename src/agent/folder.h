@@ -5,12 +5,12 @@
  *	                 one test of whether it is alive
  *	pid              process id, start time and token of the supervisor that may have started
  *	                 the job; made once, never replaced
- *	session          the boot, and the id and start time of the job's first process: who it was,
- *	                 should the supervisor die
+ *	session          the boot, and the id and start time of the job's first process: which it
+ *	                 was, should the supervisor die
  *	status.json      the last account of a run that lives (struct sw_run_account)
  *	exit.json        the last account of all: if it is there, the run is over for ever
- *	lost             made by an agent that found the supervisor dead: nobody may
- *	                 start the job any more
+ *	lost             made by an agent that found the supervisor dead: the job must
+ *	                 not be started any more
  *	supervisor.sock  where the supervisor listens
  *	gpu              the run's GPU page (include/sharewell/runtime.h), or, for a job of another
  *	                 user, a link to it; the job can write it

@@ -1,8 +1,8 @@
 /* The processes of the system, as /proc lists them, and signals to some of them.
  *
- * A list is a look at one moment: processes come and go while it is read. Who must reach all of a
- * tree looks again until a look finds nothing new. Signals go through a pidfd whose start time is
- * compared, so that a process id that was given to a stranger meanwhile does no harm.
+ * A list is a look at one moment: processes come and go while it is read. A caller that must reach
+ * all of a tree looks again until a look finds nothing new. Signals go through a pidfd whose start
+ * time is compared, so that a process id that was given to a stranger meanwhile does no harm.
  */
 #ifndef SW_AGENT_PROCESSES_H
 #define SW_AGENT_PROCESSES_H
@@ -25,7 +25,7 @@ struct sw_process {
 	bool visited; /* scratch */
 };
 
-/* A session by its first process. Its number is not given again while somebody is in it. */
+/* A session by its first process. Its number is not given again while a process is in it. */
 struct sw_session {
 	pid_t id;
 	uint64_t started; /* as in struct sw_process */
@@ -41,8 +41,8 @@ void sw_processes_release(struct sw_processes *processes);
 /* Chooses the descendants of `root`, without itself and without those in `except` and their
  * descendants (0 behind the last; NULL: no exception). Returns how many live. */
 size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, const pid_t *except);
-/* Chooses those of a run that nobody watches over any more, without `except`: whose environment
- * holds the whole entry `mark` ("NAME=value"), and who are in its session (NULL: not known).
+/* Chooses those of a run without a supervisor, without `except`: that have the whole entry
+ * `mark` ("NAME=value") in their environment, and those in its session (NULL: not known).
  * Returns how many live. */
 size_t sw_processes_choose_run(struct sw_processes *processes, const char *mark, const struct sw_session *session, pid_t except);
 /* Whether all that are chosen are stopped or dead. */

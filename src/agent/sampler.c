@@ -308,7 +308,7 @@ static void add_lodger(struct sampler *sampler, const struct sw_gpu_process *pro
 		add_share(sampler, run, process, gpu, at_ns);
 }
 
-/* How many of its processes use that GPU of its page outside the runtime; those who do so
+/* How many of its processes use that GPU of its page outside the runtime; those that do so
  * only now may be ending. */
 static uint32_t count_outside(const struct sampler *sampler, struct watched *run, uint32_t gpu, struct sw_share_page *page,
 			      const char *path)

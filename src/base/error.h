@@ -1,9 +1,9 @@
 /* Errors as people read them: a fact, the detail behind it, and a hint what to do next.
  *
  * Functions return 0 or one of the negative codes below. Where a person will read the outcome they
- * also take a `struct sw_err *` (NULL is allowed: nobody listens) and fill it. The first error
- * wins: filling a filled error is ignored, so that a caller may add its own words without hiding
- * the cause; use sw_err_clear() to start over.
+ * also take a `struct sw_err *` (NULL: the text is not wanted) and fill it. The first error wins:
+ * filling a filled error is ignored, so that a caller may add its own words without hiding the
+ * cause; use sw_err_clear() to start over.
  */
 #ifndef SW_BASE_ERROR_H
 #define SW_BASE_ERROR_H

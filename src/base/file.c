@@ -116,7 +116,7 @@ static void releasep(struct sw_output **owner)
 		release(*owner);
 }
 
-/* Creates a file beside the target under a name that nobody else has; 0 or an errno. */
+/* Creates a file beside the target under a name that is free; 0 or an errno. */
 static int open_temporary(struct sw_output *output, mode_t mode)
 {
 	const char *slash = strrchr(output->target, '/');

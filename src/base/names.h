@@ -1,8 +1,8 @@
 /* Finds numbers by name: of nodes, of tenants. A table of chains that grows with its members;
  * names are never taken out.
  *
- * It keeps pointers to the names: they are their owner's and must outlive it. Nobody walks over it,
- * so no order depends on it. */
+ * It keeps pointers to the names: they are their owner's and must outlive it. It cannot be walked
+ * over, so no order depends on it. */
 #ifndef SW_BASE_NAMES_H
 #define SW_BASE_NAMES_H
 

@@ -21,7 +21,9 @@ struct sw_counters {
 	uint32_t kernels;
 	int64_t time_ns; /* of all of them */
 	uint16_t use_milli[SW_USE_DRAM_WRITE +
-			   1]; /* by enum sw_profile_use, from SW_USE_SM on; >= 1, since 0 says elsewhere that nobody measured */
+			   /* by enum sw_profile_use, from SW_USE_SM on; >= 1, since 0 says
+			    * elsewhere that nothing was measured */
+			   1];
 };
 
 /* Refused: SW_EDENIED where the driver lets only administrators see counters,

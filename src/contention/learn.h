@@ -3,9 +3,9 @@
  * Every measurement is "in this set of jobs, under this way of sharing, this one took so many
  * times as long as alone, over so many steps". Measurements of the same job in the same set are
  * one observation; its value is the median of the latest SW_LEARN_REPEATS_MAX of them. The
- * logarithm of value / prediction is explained by a ridge regression (learn_fit.c): what
- * sharing costs under this way, how far off the prediction's scale is, each resource that both
- * sides use, and each model as the one that suffers and as a neighbour. So a pair that nobody
+ * logarithm of value / prediction is explained by a ridge regression (learn_fit.c): what sharing
+ * costs under this way, how far off the prediction's scale is, each resource that both sides
+ * use, and each model as the one that suffers and as a neighbour. So a pair that was not
  * measured profits from pairs with the same models, and the further from any data, the closer
  * the answer is to the prediction.
  *

@@ -82,7 +82,7 @@ static double at_most_one(double value)
 	return value < 1 ? value : 1;
 }
 
-/* What nobody measured explains nothing: taken as alike. */
+/* What was not measured explains nothing: taken as alike. */
 static uint32_t busy_of(const struct sw_profile *profile)
 {
 	return profile->busy_known ? profile->busy_milli : 1000;

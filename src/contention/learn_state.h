@@ -62,7 +62,7 @@ struct sw_learn {
 
 int sw_learn_set_of(const struct sw_learn *learn, const struct sw_learn_case *about, struct sw_learn_set *ret_set, struct sw_err *err);
 int sw_learn_compare(const struct sw_learn_set *a, const struct sw_learn_set *b);
-/* Whether nobody may be called so here. */
+/* Whether no model may be called so here. */
 bool sw_learn_is_odd(const char *name);
 enum sw_predict_way sw_learn_way(enum kind kind);
 /* The set as sw_predict_set() wants it; returns where the job that is meant stands. */

@@ -21,7 +21,7 @@
  *  3. a blossom has an odd number of petals; petal 0 holds its base, the only vertex whose mate may
  *     be outside; 1 and 2, 3 and 4, ... are matched to each other.
  *
- * Ids: 1 to n are vertices, above that blossoms; 0 is nobody.
+ * Ids: 1 to n are vertices, above that blossoms; 0 is none.
  */
 #include "contention/match.h"
 

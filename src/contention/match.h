@@ -1,8 +1,8 @@
 /* Pairs of the greatest total weight: exact maximum-weight matching in any graph.
  *
- * Edmonds' primal-dual method with blossoms, O(n^3) time, O(n^2) memory, integers only. Nobody has
- * to be matched: a vertex stays alone where that is better for the sum. Of several best matchings
- * the same one is found on every machine.
+ * Edmonds' primal-dual method with blossoms, O(n^3) time, O(n^2) memory, integers only. No vertex
+ * has to be matched: a vertex stays alone where that is better for the sum. Of several best
+ * matchings the same one is found on every machine.
  */
 #ifndef SW_CONTENTION_MATCH_H
 #define SW_CONTENTION_MATCH_H

@@ -188,8 +188,8 @@ static int decode_totals(const struct sw_yaml_node *node, struct sw_profile *pro
 	return 0;
 }
 
-/* Where nobody measured: no part of a GPU is in use while it has no work, so at least the most used
- * part of it; and what GPUs in use are busy on average. */
+/* Where nothing was measured: no part of a GPU is in use while it has no work, so at least the most
+ * used part of it; and what GPUs in use are busy on average. */
 static uint16_t likely_busy(const struct sw_profile *profile)
 {
 	uint32_t use_milli = sw_profile_gpu_use_milli(profile);
@@ -234,7 +234,7 @@ static int decode_body(const struct sw_yaml_node *node, const struct entry *entr
 }
 
 /* Of two names in a few millions, two may have the same number; they are then alike
- * to those who go by it. */
+ * to whatever goes by it. */
 static uint32_t number_of(const char *name)
 {
 	uint64_t hash = SW_HASH_START;

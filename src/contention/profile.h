@@ -2,7 +2,7 @@
  * it minds its neighbours and a scattered placement.
  *
  * Profiles are data (data/profiles.yaml, also inside the program), each with its source. A name
- * that nobody profiled gets the file's default, and the profile says so. Everything is an integer:
+ * without a profile gets the file's default, and the profile says so. Everything is an integer:
  * nanoseconds, bytes, thousandths.
  *
  * Invariants of a loaded profile:
@@ -55,7 +55,7 @@ struct sw_profile {
 	const char *name;
 	const char *source;
 	uint32_t number;	       /* 1 to 2^31 - 1, from the name alone: the same in every file and version. 0: the default's */
-	bool is_default;	       /* nobody profiled this model */
+	bool is_default;	       /* this model has no profile */
 	bool is_own;		       /* put over the others, not built in */
 	bool estimated;		       /* the use vector comes from the model's family, not from a measurement of this model */
 	int64_t iteration_ns;	       /* on one GPU, alone */
@@ -66,7 +66,7 @@ struct sw_profile {
 	uint16_t use_milli[SW_USE_COUNT];
 	uint16_t
 		/* of the time alone, in which the GPU has work of this job; SW_PROFILE_BUSY_MILLI
-		 * or more where nobody measured it */
+		 * or more where it was not measured */
 		busy_milli;
 	bool busy_known;			   /* it was measured, of this model or of one that it is like */
 	uint32_t placement_milli[SW_SPREAD_COUNT]; /* run time relative to the best placement */
@@ -116,7 +116,7 @@ const struct sw_profile *sw_profiles_find_batch(const struct sw_profiles *profil
 /* In the order of the file; NULL behind the last. The default is not among them. */
 const struct sw_profile *sw_profiles_at(const struct sw_profiles *profiles, size_t index);
 
-/* The profile of this number; the default where nobody has it. A walk over all. */
+/* The profile of this number; the default where no profile has it. A walk over all. */
 const struct sw_profile *sw_profiles_by_number(const struct sw_profiles *profiles, uint32_t number);
 
 /* The skew of Tiresias: how much of the model is its largest tensor. */

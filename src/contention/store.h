@@ -49,7 +49,7 @@ struct sw_measured {
 
 struct sw_store_entry {
 	const char *name;
-	const char *command; /* "": nobody knows */
+	const char *command; /* "": not known */
 	uint32_t run_count;
 	struct sw_measured runs[SW_STORE_RUNS];
 };
@@ -66,7 +66,7 @@ SW_DEFINE_FREEP(struct sw_store, sw_store_free)
 
 /* In the order in which they came; NULL behind the last. Valid until the store changes. */
 const struct sw_store_entry *sw_store_at(const struct sw_store *store, size_t index);
-/* By name, case ignored, else by command; NULL: nobody measured it. Either may be NULL. */
+/* By name, case ignored, else by command; NULL: it was not measured. Either may be NULL. */
 const struct sw_store_entry *sw_store_find(const struct sw_store *store, const char *name, const char *command);
 
 /* One more run of the program of that name. Refused where its figures cannot

@@ -28,7 +28,7 @@ struct sw_failure_decision sw_failure_decide(const struct sw_failure_case *failu
 	if (failure->free)
 		return again;
 	if (failure->layer == SW_LAYER_UNKNOWN && !failure->asked)
-		return stop("nobody asked for it to be tried again");
+		return stop("its job asked for no retries");
 	if (failure->retries_left == 0)
 		return stop(failure->asked ? "its retries are used up" : "it was tried again often enough");
 	if (failure->action != SW_ACTION_MEMORY && failure->same_elsewhere)

@@ -4,7 +4,7 @@
  * 1. A class is never tried again beyond its budget, and a job never more often than it may.
  * 2. The same failure on two nodes is the job's own: it is not tried again.
  * 3. A class that has ended another job of this user with this command is not tried again either.
- * 4. Failures that cost nothing (the node was lost, somebody needed the place) keep to 1 by
+ * 4. Failures that cost nothing (the node was lost, another job needed the place) keep to 1 by
  *    their class's budget alone.
  */
 #ifndef SW_FAILURE_DECIDE_H

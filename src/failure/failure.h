@@ -1,10 +1,10 @@
 /* Why a run failed, told by what it left behind: the end of its log, its exit code, its signal, and
  * what its supervisor says.
  *
- * A table of classes (data/failures.yaml, and rules of the operator's own ahead of it) says
- * for each kind of failure how it is recognised, who can do something about it, whether
- * trying again can help, and what to tell people. Pure: text in, a class out. What follows
- * for a job is decide.h's.
+ * A table of classes (data/failures.yaml, and rules of the operator's own ahead of it) says for
+ * each kind of failure how it is recognised, whether the user or the operator can do something
+ * about it, whether trying again can help, and what to tell people. Pure: text in, a class out.
+ * What follows for a job is decide.h's.
  *
  * How a class is found, in this order; within each step the table's order decides:
  *  1. by the supervisor's reason, which is certain (a run that could not be launched is first

@@ -285,7 +285,7 @@ static int add_rules(struct sw_failure_table *table, const struct sw_yaml *doc, 
 	return r;
 }
 
-/* Somebody must answer for what nobody recognises. */
+/* A failure that no class recognises needs an answer, too. */
 static int no_signatures(const struct sw_failure_table *table, const struct sw_yaml *doc, size_t rule, struct sw_err *err)
 {
 	return sw_yaml_fail(sw_yaml_root(doc), err, "the class '%s' has no signature; only the last one of the table may lack them",

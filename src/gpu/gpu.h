@@ -79,8 +79,10 @@ struct sw_gpu_source;
 
 /* For drivers that may never answer; all may be zero. */
 struct sw_gpu_source_care {
-	uint64_t skip;	     /* mask of GPUs, as the driver counts, that are not asked at all */
-	_Atomic int *asking; /* while the driver is asked about one GPU: 1 + its number; 0: about none. NULL: nobody watches */
+	uint64_t skip; /* mask of GPUs, as the driver counts, that are not asked at all */
+	/* while the driver is asked about one GPU: 1 + its number; 0: about none.
+	 * NULL: it is not watched */
+	_Atomic int *asking;
 };
 
 /* `source` is "auto" (NVML; without library or driver: no GPUs), "nvml" (an error without them),

@@ -419,7 +419,7 @@ static bool is_of_program(uint64_t xid)
 	return false;
 }
 
-/* Only who samples watches: what came before is not told. */
+/* Only a process that samples watches: what came before is not told. */
 static void watch(struct sw_gpu_source *gpus)
 {
 	struct nvml *nvml = gpus->state;

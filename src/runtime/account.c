@@ -62,7 +62,8 @@ static void reap(void)
 		struct flock lock = byte(i);
 		if (slot == sw_slot || atomic_load(&slot->pid) == 0)
 			continue;
-		/* The lock is held while it is cleared: nobody takes the slot meanwhile. */
+		/* The lock is held while it is cleared: no other process takes the slot
+		 * meanwhile. */
 		if (fcntl(page_fd, F_OFD_SETLK, &lock) != 0)
 			continue;
 		clear(slot);

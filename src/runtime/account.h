@@ -23,7 +23,7 @@ void sw_account_forget(void);
 bool sw_account_is_coordinated(void);
 bool sw_account_is_deserted(void);
 
-/* Number of the device's GPU in the page; -1: it is not one of the job's, and nobody counts. */
+/* Number of the device's GPU in the page; -1: it is not one of the job's, and is not counted. */
 int sw_account_gpu(CUdevice device);
 /* Whose figures a process without a slot may read too: before cuInit(), or one that never uses the
  * driver. NULL: there is no page. */
@@ -44,8 +44,8 @@ bool sw_account_take(int gpu, size_t bytes, bool fixed);
 /* Takes them in any case: they are there already. */
 void sw_account_note(int gpu, size_t bytes, bool fixed);
 void sw_account_give(int gpu, size_t bytes, bool fixed);
-/* What is held now is held: by who has got memory, at the end of his call, or has moved it,
- * before the gate is opened. */
+/* What is held now is held: by the thread that has got memory, at the end of its call, or has moved
+ * it, before the gate is opened. */
 void sw_account_raise_peaks(void);
 /* Host memory for contents, against the job's budget. */
 bool sw_account_take_host(int gpu, size_t bytes);

@@ -62,7 +62,7 @@ CUresult hook_cuMemAlloc_v2(P ret, Z bytes)
 {
 	if (SW_MISSING(cuMemAlloc_v2))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	/* What makes no sense, and what nobody may move, is the driver's to answer. */
+	/* What makes no sense, and what may not be moved, is the driver's to answer. */
 	if (!sw_moves || ret == NULL || bytes == 0)
 		return sw_driver.alloc(ret, bytes);
 	if (sw_stays)
@@ -110,10 +110,10 @@ static CUresult await_work(CUcontext own)
 	return result;
 }
 
-/* Who frees may count on all work with it being over, as with the driver. That may take long, so it
- * is waited for before the gate: nobody who closes it, and nobody whom that stops, has to wait for
- * a free. While something is captured nobody may wait for a context: then the memory goes when the
- * program has waited for it, or stands still. */
+/* A caller that frees may count on all work with it being over, as with the driver. That may take
+ * long, so it is waited for before the gate: no thread that closes it, and none that it stops, has
+ * to wait for a free. While something is captured no thread may wait for a context: then the memory
+ * goes when the program has waited for it, or stands still. */
 static CUresult free_ours(CUdeviceptr address, CUcontext own, bool captured)
 {
 	CUcontext popped;

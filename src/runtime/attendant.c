@@ -23,7 +23,7 @@
 #define IDLE_NS INT64_C(100000000) /* how often figures are brought up to date */
 #define RETRY_NS INT64_C(20000000) /* after trouble; twice as long each time, up to */
 #define RETRY_MOST_NS INT64_C(320000000)
-#define TIGHT_NS INT64_C(1000000000)	  /* who finds no room on the GPU for so long comes back without a part of it */
+#define TIGHT_NS INT64_C(1000000000)	  /* a process that finds no room on the GPU for so long comes back without a part of it */
 #define RETRY_HOST_NS INT64_C(2560000000) /* for want of host memory: to try may mean to stop the program */
 enum { RESUMES_MOST = 32 };		  /* so often in a row the driver may refuse one: some ten seconds */
 
@@ -129,7 +129,7 @@ static void give_all(uint32_t serial)
 
 static void stay_away(void)
 {
-	/* Before it counts as suspended: who then stops it, asks this first. */
+	/* Before it counts as suspended: a caller that then stops it asks this first. */
 	atomic_store(&sw_slot->giving, 1);
 	set_state(SW_PAGE_SUSPENDED);
 }
@@ -153,7 +153,7 @@ static int64_t refused_ns; /* since when there is no room for it; 0: there was, 
 static unsigned failed;	   /* so often in a row the driver has refused to bring it back */
 static bool lost;	   /* its memory never comes back */
 
-/* Who waits at the gate would wait for ever: the driver's own answers tell the program what has
+/* A thread at the gate would wait for ever: the driver's own answers tell the program what has
  * happened. Nothing of it moves any more. */
 static bool give_up(void)
 {
@@ -187,7 +187,7 @@ static enum sw_page_trouble resume(void)
 }
 
 /* The program is at its end and the driver has shut down: nothing can be moved any more, and
- * nothing is left to protect. Who waits at the gate must not wait for ever. */
+ * nothing is left to protect. A thread at the gate must not wait for ever. */
 static bool is_over(void)
 {
 	CUcontext context;
@@ -200,7 +200,7 @@ static bool is_over(void)
 /* One wish; false: it has to be tried again. */
 static bool act(void)
 {
-	/* Without a coordinator nobody will ever bring it back: it comes by itself. */
+	/* Without a coordinator nothing will ever bring it back: it comes by itself. */
 	bool away = atomic_load(&sw_page->want) == SW_PAGE_SUSPEND && !sw_account_is_deserted();
 	admit_tracer();
 	if (is_off())
@@ -243,7 +243,7 @@ bool sw_attendant_renew(void)
 }
 
 /* Away and back at once. Where it cannot come back, act() brings it as soon as that works, and the
- * one who waits goes on then. */
+ * thread that waits goes on then. */
 static void renew(void)
 {
 	if (atomic_load(&renewal) != RENEW_WANTED || is_away())
@@ -292,7 +292,7 @@ static bool prepare_store(void)
 	return more == SW_STORE_MADE;
 }
 
-/* Until somebody calls, or the time is over. */
+/* Until there is a call, or the time is over. */
 static void wait_for_wish(uint32_t serial, int64_t timeout_ns)
 {
 	for (int64_t now = sw_monotonic_ns(), until = now + timeout_ns; now < until && atomic_load(&sw_page->serial) == serial;) {

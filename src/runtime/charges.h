@@ -12,7 +12,7 @@
 enum sw_charge_kind { SW_CHARGE_ADDRESS, SW_CHARGE_ARRAY, SW_CHARGE_CONTEXT };
 
 /* Notes bytes that were taken from the account already. Where there is no memory for the note they
- * are given back: then nobody counts them. */
+ * are given back: then they are not counted. */
 void sw_charge_add(enum sw_charge_kind kind, uint64_t key, int gpu, size_t bytes);
 /* What the context itself takes: charged in any case, since it is there. */
 void sw_charge_context(CUcontext context, int gpu, size_t bytes);

@@ -34,7 +34,7 @@ static struct {
 static unsigned begun_count;
 static pthread_mutex_t captures_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Before it does: then nobody of ours, in whatever thread, gives the driver
+/* Before it does: then no code of ours, in whatever thread, gives the driver
  * work that would spoil it. */
 static void capture_begins(CUstream stream)
 {
@@ -116,8 +116,8 @@ CREATES(cuDevicePrimaryCtxRetain, a2, a1, !primary_is_active((CUdevice)a1), P, U
 
 /* ---- contexts that go */
 
-/* Before the driver ends it: those who look at events of ours in it, at moments of their own. Where
- * it refuses, they have lost no more than what they knew of it. */
+/* Before the driver ends it: the threads that look at events of ours in it, at moments of their
+ * own. Where it refuses, they have lost no more than what they knew of it. */
 static void forget_events(CUcontext context)
 {
 	sw_pace_forget_context(context);
@@ -137,7 +137,7 @@ static void lose_context(CUcontext context)
 }
 
 /* All work with it must be over before its memory goes. Most of that is waited for before the gate,
- * which nobody could close meanwhile. */
+ * which could not be closed meanwhile. */
 static void await_context(CUcontext context)
 {
 	CUcontext popped;
@@ -193,7 +193,7 @@ static bool is_context(CUcontext context)
 	return sw_driver.context_version == NULL || sw_driver.context_version(context, &version) == CUDA_SUCCESS;
 }
 
-/* Ends the context if nobody else is attached to it. */
+/* Ends the context if no other user is attached to it. */
 CUresult hook_cuCtxDetach(P context)
 {
 	if (SW_MISSING(cuCtxDetach))

@@ -2,8 +2,9 @@
  * paid for work, at what that took. Pure, and in a header of its own so that a test can run a
  * program against it that needs no GPU.
  *
- * Work comes in bursts: a program that may never run ahead of the GPU is held up by its own
- * launches, and would pay for that. So who has used up its credit rests until it is whole.
+ * Work comes in bursts: a program that may never run ahead of the GPU is held up by
+ * its own launches, and would pay for that. So a process that has used up its credit
+ * rests until it is whole.
  */
 #ifndef SW_RUNTIME_CREDIT_H
 #define SW_RUNTIME_CREDIT_H
@@ -12,7 +13,7 @@
 #include <stdint.h>
 
 #define SW_CREDIT_BURST_NS INT64_C(15000000)
-/* A little more can be kept: who rests wakes late. */
+/* A little more can be kept: one that rests wakes late. */
 #define SW_CREDIT_MOST_NS (SW_CREDIT_BURST_NS * 4 / 3)
 
 struct sw_credit {

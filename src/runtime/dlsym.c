@@ -14,8 +14,8 @@ void *sw_door_pick(void *handle, const char *name)
 		sw_find_dlsym();
 	if (name != NULL && strncmp(name, "nvml", 4) == 0)
 		return sw_nvml_pick(handle, name);
-	/* Not every name that begins like this is the driver's: who asks for curl's or the CUDA
-	 * runtime's functions does not need the driver loaded. */
+	/* Not every name that begins like this is the driver's: a program that asks for curl's or
+	 * the CUDA runtime's functions does not need the driver loaded. */
 	if (name == NULL || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z' || !sw_driver_ready())
 		return NULL;
 	void *real = sw_real_dlsym(handle, name), *picked = NULL;
@@ -24,8 +24,7 @@ void *sw_door_pick(void *handle, const char *name)
 	return picked;
 }
 
-/* Where the name is nobody's business of ours, dlsym() must be *jumped* to: it
- * looks at who called it. */
+/* Where the name is none of ours, dlsym() must be *jumped* to: it looks at its caller. */
 #if defined(__x86_64__)
 __asm__(".text\n"
 	".globl dlsym\n"

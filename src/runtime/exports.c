@@ -33,7 +33,7 @@ uint64_t sw_export_server(void)
 	return number;
 }
 
-/* ---- who shows a ticket */
+/* ---- the process that shows a ticket */
 
 /* A descriptor of one chunk; false: there is no such chunk. Waits at the gate while the process is
  * suspended, as everybody does. */
@@ -137,8 +137,8 @@ static bool start_server(void)
 	return started;
 }
 
-/* Nobody serves in the child; as long as it kept the listener, others would wait for answers when
- * its parent is gone. What the program has closed, and opened anew, is not ours to close. */
+/* No thread serves in the child; as long as it kept the listener, others would wait for answers
+ * when its parent is gone. What the program has closed, and opened anew, is not ours to close. */
 void sw_export_forget(void)
 {
 	struct sockaddr_un there = {0};
@@ -149,7 +149,7 @@ void sw_export_forget(void)
 	server = 0;
 }
 
-/* ---- who asks for one */
+/* ---- the process that asks for one */
 
 /* Whether each chunk can be given away; under sw_memory_lock. */
 static bool can_export(const struct sw_range *range)

@@ -45,7 +45,7 @@ static struct sw_freer *find(CUstream stream, CUcontext context)
 	return NULL;
 }
 
-/* What it knows of its stream nobody needs. */
+/* What it knows of its stream is not needed. */
 static bool can_go(const struct sw_freer *freer)
 {
 	return freer->uses == 0 && !freer->marking;

@@ -4,13 +4,13 @@
  * Frees happen at moments, which are counted. A freer is a stream that freed something; it knows up
  * to which moment all that it freed is really over. It learns that where the program waits for the
  * GPU anyway, and from events that are recorded behind some of its frees, by a thread that has just
- * used that stream: nobody else knows whether the program destroys or captures it meanwhile.
+ * used that stream: no other thread knows whether the program destroys or captures it meanwhile.
  *
  * Invariants:
  *  1. a moment that is over for a freer was counted before everything was recorded, or
  *     waited for, that says so;
  *  2. a freer is not used for another stream while anything refers to it (`uses`);
- *  3. under sw_memory_lock, except where it says "takes the lock"; nobody
+ *  3. under sw_memory_lock, except where it says "takes the lock"; no thread
  *     records or waits under it.
  */
 #ifndef SW_RUNTIME_FREERS_H
@@ -67,7 +67,7 @@ void sw_freers_poll(void);
 void sw_freers_rest(void);
 void sw_freers_drop_context(CUcontext context);
 
-/* After fork(): nobody waits here any more. */
+/* After fork(): no thread waits here any more. */
 void sw_freers_forget(void);
 
 /* Take the lock. */

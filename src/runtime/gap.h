@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Shorter ones are no use to anybody: they are not remembered, and nothing begins before an
- * idle time has lasted so long. Between two steps of a program that is never idle there is some
+/* Shorter ones are of no use: they are not remembered, and nothing begins before an idle
+ * time has lasted so long. Between two steps of a program that is never idle there is some
  * time without work too. */
 #define SW_GAP_LEAST_NS INT64_C(200000)
 #define SW_GAP_MARGIN_NS INT64_C(100000)

@@ -18,8 +18,8 @@ static _Atomic(struct sw_gate_thread *) threads;
 static _Atomic uint32_t departures; /* a futex: counts threads that left a closed gate */
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-/* Where the kernel has no membarrier() or memory is gone: all who share it pass one by one in
- * the eyes of the closer. */
+/* Where the kernel has no membarrier() or memory is gone: all threads that share it pass one by one
+ * in the eyes of the closer. */
 static struct sw_gate_thread spare;
 
 static void give_back(void *slot)

@@ -1,8 +1,8 @@
 /* The gate: every call that gives the GPU work, or touches memory that may move, is inside while it
- * runs; closing the gate waits until nobody is.
+ * runs; closing the gate waits until none is.
  *
  * Passing costs a store, a load and a branch; no lock, no system call, no shared cache line that is
- * written. The one who closes pays for it with membarrier(2).
+ * written. The closing thread pays for it with membarrier(2).
  *
  * Invariants:
  *  1. once sw_gate_close() returned true, no thread is inside and none comes in
@@ -68,7 +68,7 @@ static inline void sw_gate_count(_Atomic uint64_t *figure)
 	atomic_store_explicit(figure, atomic_load_explicit(figure, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
-/* False: somebody was still inside after `timeout_ns`; the gate is open again. Only the
+/* False: a thread was still inside after `timeout_ns`; the gate is open again. Only the
  * attendant opens and closes. */
 bool sw_gate_close(int64_t timeout_ns);
 void sw_gate_open(void);

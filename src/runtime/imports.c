@@ -23,12 +23,12 @@ struct import {
 	uint64_t server, range;
 	CUdeviceptr address;
 	size_t bytes;
-	unsigned opened;	      /* how often; 0: closed during a capture, when nobody could wait for the work with it */
+	unsigned opened;	      /* how often; 0: closed during a capture, when no thread could wait for the work with it */
 	bool waited;		      /* each that closed it did: else whoever drops it does */
 	CUcontext contexts[CONTEXTS]; /* that opened it */
 };
 static struct import *imports;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held while somebody else is waited for */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* never held while another process is waited for */
 
 /* ---- the other process */
 
@@ -218,7 +218,7 @@ static CUresult open_ticket(const struct sw_ticket *ticket, CUdeviceptr *ret_add
 		return result;
 	if (ticket->bytes == 0 || ticket->bytes % SW_UNIT_BYTES != 0 || ticket->offset >= ticket->bytes)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As the driver has it: nobody opens what is his own. */
+	/* As the driver has it: no process opens what is its own. */
 	if (ticket->server == sw_export_server())
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!open_again(ticket, device, &result, &base)) {
@@ -328,8 +328,8 @@ static void drop_closed(void)
 	}
 }
 
-/* As with memory that is freed: work with it must be over, and is waited for before the
- * gate. While something is captured nobody may wait: then it stays until something else is
+/* As with memory that is freed: work with it must be over, and is waited for before the gate.
+ * While something is captured no thread may wait: then it stays until something else is
  * closed, or opened again. */
 static CUresult close_ours(CUdeviceptr address, CUcontext contexts[CONTEXTS])
 {

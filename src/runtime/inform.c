@@ -1,5 +1,6 @@
-/* The hooked calls that describe memory: they agree with the limit, and know allocations that the
- * driver does not. Also those that hand memory to somebody else: what others know does not move. */
+/* The hooked calls that describe memory: they agree with the limit, and know
+ * allocations that the driver does not. Also those that hand memory to another process:
+ * what others know does not move. */
 #include "runtime/account.h"
 #include "runtime/charges.h"
 #include "runtime/driver.h"
@@ -167,7 +168,7 @@ CUresult hook_cuPointerSetAttribute(P value, U attribute, Z address)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	struct sw_gate_thread *self = sw_gate_enter();
 	CUresult result = SW_REAL(cuPointerSetAttribute, P, U, Z)(value, attribute, address);
-	/* Asked for by those who give the memory to a network card. */
+	/* Asked for by programs that give the memory to a network card. */
 	if (result == CUDA_SUCCESS && sw_moves && attribute == CU_POINTER_SYNC_MEMOPS)
 		sw_memory_pin(address, 1);
 	sw_gate_leave(self);

@@ -22,7 +22,7 @@
 /* What the 64 bytes of a handle say; the rest of them is zero. */
 struct sw_ticket {
 	uint64_t magic;
-	uint64_t server; /* a number that nobody guesses: where it listens */
+	uint64_t server; /* a number that cannot be guessed: where it listens */
 	uint64_t range;	 /* a number for each range that was exported */
 	uint64_t offset; /* where the allocation begins in it */
 	uint64_t bytes;	 /* of the range */

@@ -46,7 +46,7 @@ static _Atomic(struct sw_track *) leader; /* whose iterations are those of the p
 static _Atomic uint64_t floor_bytes, peak_bytes;
 static _Atomic bool bytes_are_whole; /* there was a beat, so that they are of one iteration */
 
-/* Somebody waits until the process holds no more than this. */
+/* The coordinator waits until the process holds no more than this. */
 static _Atomic uint64_t awaited_bytes;
 static _Atomic uint32_t arrivals; /* a futex: counts how often that was so */
 
@@ -320,7 +320,7 @@ void sw_iterations_await_floor(void)
 		int64_t left = until - sw_monotonic_ns();
 		if (left <= 0)
 			break;
-		/* A new wish wakes nobody here. */
+		/* A new wish wakes no thread here. */
 		sw_futex_wait(&arrivals, seen, left < GLANCE_NS ? left : GLANCE_NS);
 	}
 	atomic_store(&awaited_bytes, 0);

@@ -2,11 +2,11 @@
  * and when the process holds least memory.
  *
  * Every thread that launches or copies writes down which call it was, in a ring of its own
- * (rhythm.h); that is all that the launch path does, and it shares nothing with anybody. The
- * attendant looks at the rings now and then. Where it finds a rhythm it names a note that comes in
- * each period: when that note comes again, its thread looks at the clock. The iteration of the
- * process is the longest one of its threads: where one thread computes gradients and another
- * updates weights every fourth time, the latter's is the whole.
+ * (rhythm.h); that is all that the launch path does, and it shares nothing. The attendant looks at
+ * the rings now and then. Where it finds a rhythm it names a note that comes in each period: when
+ * that note comes again, its thread looks at the clock. The iteration of the process is the longest
+ * one of its threads: where one thread computes gradients and another updates weights every fourth
+ * time, the latter's is the whole.
  */
 #ifndef SW_RUNTIME_ITERATIONS_H
 #define SW_RUNTIME_ITERATIONS_H

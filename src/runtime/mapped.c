@@ -138,7 +138,7 @@ static void part(struct memory *memory)
 	memory->real = range->chunks[0].handle;
 	memory->spilled = range->chunks[0].place == SW_SPILLED;
 	memory->range = NULL;
-	/* It could not be brought back, ever (attendant.c): nobody holds anything. */
+	/* It could not be brought back, ever (attendant.c): no mapping is left. */
 	if (range->chunks[0].place == SW_STORED) {
 		sw_account_give_host(range->gpu, memory->bytes);
 		memory->gpu = -1;
@@ -183,7 +183,7 @@ void sw_mapped_forget_context(CUcontext context)
 
 /* ---- handles */
 
-/* Its own value, or one that nobody has. */
+/* Its own value, or one that no handle has. */
 static CUmemHandle free_name(CUmemHandle handle)
 {
 	static uint64_t last;
@@ -306,7 +306,7 @@ static CUresult create(CUmemHandle *ret, size_t bytes, const CUmemAllocationProp
 	if (result != CUDA_SUCCESS)
 		return result;
 	struct memory *memory = malloc(sizeof *memory);
-	/* What there is no memory to note is counted by nobody. */
+	/* What there is no memory to note is not counted. */
 	if (memory == NULL) {
 		give_back(gpu, bytes, spilled);
 		return result;
@@ -437,7 +437,8 @@ CUresult hook_cuMemUnmap(Z address, Z bytes)
 	if (sw_page == NULL)
 		return sw_driver.unmap(address, bytes);
 	struct sw_gate_thread *self = sw_gate_enter();
-	/* Not under the lock: it may take long. Nobody maps there before this call has returned. */
+	/* Not under the lock: it may take long. No thread maps there before
+	 * this call has returned. */
 	CUresult result = sw_driver.unmap(address, bytes);
 	if (result == CUDA_SUCCESS)
 		forget_mappings(address, bytes);

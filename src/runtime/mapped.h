@@ -2,10 +2,10 @@
  * moves where that is simple.
  *
  * It moves while one mapping shows all of it, its own GPU may write there, the context in which it
- * was mapped lives, and nobody else knows it: then the mapping is a range (memory.h) of one chunk,
- * and leaves and comes back like any other. Everything else stays where it is: what was exported or
- * bound to a multicast group, handles that are mapped twice or in part or not at all, memory of
- * special kinds, and what is larger than a piece of the store.
+ * was mapped lives, and no other process knows it: then the mapping is a range (memory.h) of one
+ * chunk, and leaves and comes back like any other. Everything else stays where it is: what was
+ * exported or bound to a multicast group, handles that are mapped twice or in part or not at all,
+ * memory of special kinds, and what is larger than a piece of the store.
  *
  * Invariants:
  *  1. the driver holds such memory by one handle of ours and by its mappings; how often the program
@@ -32,7 +32,7 @@ CUresult sw_mapped_create(const struct sw_mapping *mapping, CUmemHandle *ret_han
 CUresult sw_mapped_open(const struct sw_mapping *mapping);
 /* What lies there is known to others from now on; under the lock. */
 void sw_mapped_pin(CUdeviceptr address, size_t bytes);
-/* The context is gone; under the lock. Its memory is not, but nobody can copy it. */
+/* The context is gone; under the lock. Its memory is not, but it cannot be copied. */
 void sw_mapped_forget_context(CUcontext context);
 /* A handle that the driver gave to the program: gets another value where the
  * program has that one already. */

@@ -11,7 +11,7 @@
  *     unless the GPU is lost (attendant.c): then nothing moves any more;
  *  3. bytes on the GPU are charged to the account of its GPU, spilled and stored bytes to the host
  *     budget; nothing else is;
- *  4. a pinned range does not move: somebody outside this process, or the driver itself,
+ *  4. a pinned range does not move: another process, or the driver itself,
  *     knows its physical memory.
  *
  * Callers are inside the gate, or have closed it (move.c); `sw_memory_lock`
@@ -75,7 +75,7 @@ void sw_memory_settle(void);
  * back; not during a capture. Whether there was anything; takes the lock, and the
  * caller is inside the gate. */
 bool sw_memory_await_leaving(void);
-/* Gives back what pools hold on this GPU and do not use: somebody needs it. Whether that was
+/* Gives back what pools hold on this GPU and do not use: it is needed. Whether that was
  * anything; takes the lock. */
 bool sw_memory_reclaim(int gpu);
 extern _Atomic unsigned sw_memory_leaving; /* how many wait for that */

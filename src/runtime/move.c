@@ -89,11 +89,11 @@ void sw_move_forget_context(CUcontext context)
 /* ---- standstill */
 
 struct drain {
-	_Atomic uint32_t done; /* a futex; 2: nobody waits any more */
+	_Atomic uint32_t done; /* a futex; 2: no thread waits any more */
 	CUresult result;
 	unsigned with_memory; /* so many of them, the first */
 	unsigned count;
-	CUcontext contexts[CONTEXTS]; /* its own list: when nobody waits any more, the ranges are not its to look at */
+	CUcontext contexts[CONTEXTS]; /* its own list: when no thread waits any more, the ranges are not its to look at */
 };
 
 /* Waits for all work in a context. One that is gone by a way that we do not know, or has failed,
@@ -109,7 +109,7 @@ static CUresult drain_context(CUcontext context, bool has_memory)
 	return has_memory || captured ? result : CUDA_SUCCESS;
 }
 
-static _Atomic unsigned draining; /* threads, whether anybody waits for them or not */
+static _Atomic unsigned draining; /* threads, whether or not they are waited for */
 
 /* A thread of its own, because the driver's wait knows no time-out. */
 static void *drain_all(void *argument)
@@ -210,7 +210,7 @@ void sw_move_rest(void)
 	sw_memory_settle();
 }
 
-/* Where the current context has no stream of ours, nobody else waits for its copies. */
+/* Where the current context has no stream of ours, no other thread waits for its copies. */
 static CUresult finish_on_default(CUstream stream)
 {
 	return stream == NULL ? sw_driver.stream_synchronize(stream) : CUDA_SUCCESS;
@@ -252,7 +252,7 @@ size_t sw_move_size(size_t *ret_largest)
 	return bytes;
 }
 
-/* Of that: what nobody needs once the GPU stands still, at most. */
+/* Of that: what is not needed once the GPU stands still, at most. */
 static size_t idle_size(void)
 {
 	pthread_mutex_lock(&sw_memory_lock);

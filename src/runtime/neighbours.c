@@ -22,7 +22,7 @@
 
 #define LOOK_NS INT64_C(50000)	/* how often the watcher looks */
 #define QUIET_NS INT64_C(50000) /* no call for so long: perhaps that was the last one for now */
-enum { STREAMS = 1024 };	/* who has more at once than that says that he works, whether he does or not */
+enum { STREAMS = 1024 };	/* a process that has more at once than that says that it works, whether it does or not */
 
 /* ---- of a watched process */
 
@@ -35,7 +35,7 @@ static struct used {
 	_Atomic bool since; /* work was given to it since the last mark */
 } used[STREAMS];
 static unsigned used_count;
-static _Atomic bool crowded; /* work was given to a stream without a place: nobody knows when it is over */
+static _Atomic bool crowded; /* work was given to a stream without a place: its end is not known */
 static _Atomic int64_t last_call_ns;
 static _Atomic int64_t gap_since_ns; /* when the idle time began; 0: it does not count */
 static _Atomic unsigned calling;     /* threads between the note and the end of the call: a mark may come before their work */
@@ -123,7 +123,7 @@ void sw_neighbours_forget_stream(CUstream stream)
 		if (used[i].stream == stream) {
 			used[i].stream = NOBODY; /* its place stays, for pointers to it */
 			used[i].since = false;
-			crowded = false; /* there is a place again: who has none yet says so with its next launch */
+			crowded = false; /* there is a place again: one that has none yet says so with its next launch */
 		}
 	pthread_mutex_unlock(&lock);
 }
@@ -206,7 +206,7 @@ static void say_idle(int64_t call)
 	/* From one request for memory to the next is none between two steps. */
 	atomic_store(&gap_since_ns, worked ? now : 0);
 	atomic_store(&sw_told->busy, 0);
-	/* Who called in between said so before that: it is said again. */
+	/* A thread that called in between said so before that: it is said again. */
 	if (atomic_load(&last_call_ns) != call) {
 		atomic_store(&sw_told->busy, 1);
 		pthread_mutex_lock(&lock);
@@ -277,7 +277,7 @@ _Static_assert(SW_PAGE_SLOTS % AT_ONCE == 0, "slots are read in groups");
 
 static pthread_mutex_t neighbours_lock = PTHREAD_MUTEX_INITIALIZER; /* held for a look, never while files are opened */
 static struct neighbour {
-	bool open;   /* false: nobody */
+	bool open;   /* false: none */
 	bool unseen; /* but there is one: no file can be opened now */
 	int fd;
 	dev_t device;
@@ -301,7 +301,7 @@ static struct neighbour open_neighbour(const char *path)
 {
 	struct stat status;
 	struct neighbour found = {0};
-	/* Its owner could make others wait who open it. */
+	/* Its owner could make processes wait that open it. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= (off_t)sizeof(struct sw_page))
 		found = (struct neighbour){.open = true, .fd = fd, .device = status.st_dev, .inode = status.st_ino};
@@ -332,8 +332,8 @@ static void find_processes(struct neighbour *neighbour)
 	}
 }
 
-/* Called by the attendant alone. A neighbour that is named no more, or whose page is gone, is
- * nobody: its last word may have been that it works. */
+/* Called by the attendant alone. A neighbour that is named no more, or whose page is gone, is none:
+ * its last word may have been that it works. */
 bool sw_neighbours_open(void)
 {
 	bool any = false;

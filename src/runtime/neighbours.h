@@ -15,9 +15,9 @@ bool sw_neighbours_prepare(void);
 void sw_neighbours_note_launch(CUstream stream);
 void sw_neighbours_note_request(void);
 void sw_neighbours_note_over(void);
-/* It was not idle of its own will, or nobody watched: this idle time is none to learn from. */
+/* It was not idle of its own will, or was not watched: this idle time is none to learn from. */
 void sw_neighbours_forget_gap(void);
-/* A capture is about to begin, and it has been said (sw_captures): nobody marks a stream any
+/* A capture is about to begin, and it has been said (sw_captures): no thread marks a stream any
  * more when this returns. */
 void sw_neighbours_stand_still(void);
 void sw_neighbours_forget_stream(CUstream stream);

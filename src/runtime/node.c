@@ -13,7 +13,8 @@
 
 #include "runtime/tools.h"
 
-/* So long after a refusal nothing is made ahead: who was refused has tried again by then. */
+/* So long after a refusal nothing is made ahead: a process that was refused
+ * has tried again by then. */
 #define REFUSED_NS INT64_C(4000000000)
 /* So long in a row others are believed to make some. */
 #define MAKING_NS INT64_C(3000000000)
@@ -96,8 +97,8 @@ static bool take_slot(void)
 	return false;
 }
 
-/* Not one that makes who opens it wait, and not under a number to which a program writes that
- * has closed its output. */
+/* Not one that makes a process that opens it wait, and not under a number to which a program writes
+ * that has closed its output. */
 static int open_at(const char *path)
 {
 	int low = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -168,8 +169,8 @@ static uint64_t read_line(const char *text, const char *name, uint64_t otherwise
 	return line == NULL ? otherwise : (uint64_t)strtoull(line + strlen(name), NULL, 10) << 10;
 }
 
-/* Whether the machine has so much to spare right now, as far as it says. Where nobody told what
- * must be left, a part of all. */
+/* Whether the machine has so much to spare right now, as far as it says. By default a
+ * part of all must be left. */
 static bool machine_has(size_t bytes, const struct sw_host_ledger_head *head)
 {
 	char text[512];
@@ -202,7 +203,8 @@ static void reap(void)
 	for (unsigned i = 0; i < SW_HOST_LEDGER_SLOTS; i++) {
 		if (i == own_slot || slots[i] == 0 || !lock_slot(i, F_WRLCK))
 			continue;
-		/* The lock is held while it is cleared: nobody takes the slot meanwhile. */
+		/* The lock is held while it is cleared: no other process takes the slot
+		 * meanwhile. */
 		write_at(&(uint64_t){0}, sizeof(uint64_t), place_of(i));
 		lock_slot(i, F_UNLCK);
 	}
@@ -216,7 +218,7 @@ static bool was_refused(const struct sw_host_ledger_head *head)
 	return head->refused_ns > 0 && since >= 0 && since < REFUSED_NS;
 }
 
-/* For what can never be had, nobody need give back anything. */
+/* For what can never be had, no process need give back anything. */
 static void note_refusal(size_t bytes, const struct sw_host_ledger_head *head)
 {
 	int64_t now = sw_monotonic_ns();
@@ -239,7 +241,7 @@ static uint64_t most_for(const struct sw_host_ledger_head *head, bool ahead)
 	return others < most ? most - others : 0;
 }
 
-/* Whether so much more would pass the bound, once nothing counts that nobody has. */
+/* Whether so much more would pass the bound, once only what processes have counts. */
 static bool is_beyond(size_t bytes, uint64_t most)
 {
 	uint64_t held = held_by_all();
@@ -342,7 +344,7 @@ bool sw_node_others_make(void)
 	pthread_mutex_lock(&lock);
 	int64_t now = sw_monotonic_ns();
 	bool busy = is_open() && fcntl(ledger, F_OFD_GETLK, &byte) == 0 && byte.l_type != F_UNLCK;
-	/* Nobody knows what was between two looks that are far apart. */
+	/* What was between two looks that are far apart is not known. */
 	if (!busy || now - looked_ns >= MAKING_NS)
 		since_ns = now;
 	looked_ns = now;

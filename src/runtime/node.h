@@ -23,14 +23,16 @@ void sw_node_open(const char *path);
 /* After fork(): it is the parent's. */
 void sw_node_forget(void);
 
-/* Takes the bytes if the bound allows it. `ahead`: they are not needed yet, so some room must stay
- * for those who need it now. Who is refused makes others give back what they made ahead, soon. */
+/* Takes the bytes if the bound allows it. `ahead`: they are not needed yet, so some room
+ * must stay for those that need it now. A process that is refused makes others give back
+ * what they made ahead, soon. */
 bool sw_node_take(size_t bytes, bool ahead);
 void sw_node_give(size_t bytes);
 /* Whether so much could be taken now; counts as refused if not. */
 bool sw_node_has_room(size_t bytes);
-/* While the driver makes pinned memory, other programs wait in theirs: who makes some says so, and
- * who needs none yet leaves it for later. Never for long: the other may have been stopped. */
+/* While the driver makes pinned memory, other programs wait in theirs: one that makes
+ * some says so, and one that needs none yet leaves it for later. Never for long: the
+ * other may have been stopped. */
 void sw_node_begin_making(void);
 void sw_node_end_making(void);
 bool sw_node_others_make(void);

@@ -62,8 +62,8 @@ static __thread unsigned noted __attribute__((tls_model("initial-exec")));
 
 /* ---- under the lock */
 
-/* NULL: there is none, or a stream is captured, which asking the driver would spoil. Who begins a
- * capture says so and then takes the lock: it must be asked here again. */
+/* NULL: there is none, or a stream is captured, which asking the driver would spoil. A thread that
+ * begins a capture says so and then takes the lock: it must be asked here again. */
 static struct queue *queue_of_current(void)
 {
 	CUcontext context = NULL;
@@ -92,7 +92,7 @@ static struct batch *open_batch(struct queue *queue)
 /* Takes in what is over; how long it took decides how much goes into a batch. */
 static void settle(struct queue *queue)
 {
-	/* What has failed is over too: nobody may wait for it. */
+	/* What has failed is over too: no thread may wait for it. */
 	while (queue->count > 0 && sw_driver.event_query(queue->batches[queue->first].end) != CUDA_ERROR_NOT_READY) {
 		float ms = 0;
 		struct batch *batch = &queue->batches[queue->first];
@@ -131,7 +131,7 @@ static void close_batch(struct queue *queue)
 	queue->open = false;
 	if (queue->count == 0)
 		queue->progress_ns = sw_monotonic_ns();
-	/* Nobody will know how long it took if another thread had to tell. */
+	/* If another thread had to tell, how long it took is not known. */
 	if (queue->ends || (is_of(queue, queue->stream) && sw_driver.event_record(batch->end, queue->stream) == CUDA_SUCCESS))
 		queue->count++;
 }
@@ -201,7 +201,7 @@ static int64_t must_wait(struct queue *queue, CUstream stream, uint32_t mode)
 		forget_lengths();
 	bool resting = sw_credit_give(&credit, now) || still;
 	bool waits = must_yield(queue, mode, now) || ((mode & SW_PACE_SHARE) != 0 && resting);
-	/* Who waits wants to know when what he gave is over. */
+	/* A thread that waits wants to know when what it gave is over. */
 	if (queue->open && (waits || ((mode & SW_PACE_YIELD) != 0 && !is_of(queue, stream))))
 		close_batch(queue);
 	/* Not in the middle of a batch: what it waits would count as work. */
@@ -386,7 +386,7 @@ void sw_pace_forget(void)
 
 void sw_pace_configure(void)
 {
-	/* Without a coordinator nobody will ever let it go on: it does so by itself. */
+	/* Without a coordinator nothing will ever let it go on: it does so by itself. */
 	bool alone = sw_account_is_deserted();
 	uint32_t share = atomic_load(&sw_page->share_milli), mode = 0;
 	bool none = share == SW_PAGE_NO_SHARE && !alone;

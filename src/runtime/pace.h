@@ -26,8 +26,8 @@ void sw_pace_before(CUstream stream);
 /* Just before and just after the call itself, inside the gate. */
 void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
-/* Into the gate and out of it for a call that asks for memory: who asks for it is about to use it,
- * and his neighbours must not take the time that it takes for an idle one. */
+/* Into the gate and out of it for a call that asks for memory: a process that asks for it is about
+ * to use it, and its neighbours must not take the time that it takes for an idle one. */
 struct sw_gate_thread *sw_pace_enter_request(void);
 void sw_pace_leave_request(struct sw_gate_thread *self);
 /* The program waits for the GPU: what it gave is all for now. */
@@ -38,8 +38,8 @@ void sw_pace_pause(void);
 void sw_pace_look(void);
 /* The gate is closed, maybe for hours: that is no time on the GPU. */
 void sw_pace_stand_still(void);
-/* Memory of the program goes to the host: how long launches took before says nothing. By
- * anybody, whatever he holds. */
+/* Memory of the program goes to the host: how long launches took before says nothing. By any
+ * thread, whatever it holds. */
 void sw_pace_forget_lengths(void);
 /* The program destroys it. */
 void sw_pace_forget_stream(CUstream stream);

@@ -72,7 +72,7 @@ static bool try_locked(const struct request *request, CUresult *ret_result, CUco
 }
 
 /* Where memory is short it waits for the GPU, outside the gate, as programs do: what streams are
- * about to free may be what is missing, and nobody who closes the gate has to wait for them. */
+ * about to free may be what is missing, and no thread that closes the gate has to wait for them. */
 static bool get(const struct request *request, struct sw_gate_thread *self, CUresult *ret_result)
 {
 	CUcontext idle = NULL, popped;
@@ -301,8 +301,8 @@ static struct sw_pool *lock_pool_early(CUmemoryPool handle)
 	return pool;
 }
 
-/* Who may use one pool of a device may use all that it holds: what the program asked for works, and
- * more than that is not refused. */
+/* A process that may use one pool of a device may use all that it holds: what the program asked for
+ * works, and more than that is not refused. */
 CUresult hook_cuMemPoolSetAccess(P handle, P access, Z count)
 {
 	if (SW_MISSING(cuMemPoolSetAccess))

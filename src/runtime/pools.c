@@ -285,7 +285,7 @@ void sw_pool_put(struct sw_pool_piece *piece, struct sw_freer *freer)
 		piece = first;
 	}
 	shelve(piece);
-	/* Nobody else will ask for what is left of a pool that was destroyed. */
+	/* What is left of a pool that was destroyed will not be asked for again. */
 	if (freer == NULL || pool->handle == NULL)
 		sw_pool_trim(pool, pool->threshold);
 }

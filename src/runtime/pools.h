@@ -4,7 +4,7 @@
  * A pool is the driver's, and has settings and figures there; what is allocated from it lies in
  * ranges of ours, which are cut into pieces. A piece that was freed is idle: the stream that freed
  * it may have it again at once, others when it is over (freers.h). Neighbours that one stream freed
- * are one piece at once, others when somebody needs them.
+ * are one piece at once, others when they are needed.
  *
  * Ours are the pools that a device has by itself, and those that the program made for plain memory
  * of a device. Those that other processes may open, and of other kinds, are the driver's alone

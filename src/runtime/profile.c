@@ -259,8 +259,8 @@ static bool switch_to(bool on)
 			sw_real[entry] = on ? replaced[i].measured : kept[entry];
 	}
 	if (on) {
-		/* Nobody is in between: a pair of the last time that is open still is one
-		 * that was never closed. Under the lock all the same: those who take it after
+		/* No thread is in between: a pair of the last time that is open still is one
+		 * that was never closed. Under the lock all the same: threads that take it after
 		 * this see what was done. */
 		pthread_mutex_lock(&lock);
 		for (unsigned i = 0; i < METERS; i++)

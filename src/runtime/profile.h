@@ -1,8 +1,8 @@
 /* The profile of a process, for as long as its page asks for one: which functions it launches, how
  * often and for how long, and how much it copies which way.
  *
- * While nobody asks nothing is here: the real functions behind the hooks are replaced by ones
- * that measure, and put back, both while the gate is closed. What was found goes into a file
+ * While it is not asked for nothing is here: the real functions behind the hooks are replaced by
+ * ones that measure, and put back, both while the gate is closed. What was found goes into a file
  * beside the page, "." NAME ".profile." PID, whole at any moment; the form of it is in profile.c
  * and src/share/profile.c.
  *

@@ -9,7 +9,7 @@
 #include "runtime/node.h"
 #include "runtime/pace.h"
 
-/* Kept when nobody has asked for it: for a program that shrinks and grows in turns. */
+/* Kept when it was not asked for: for a program that shrinks and grows in turns. */
 #define KEPT_MOST ((uint64_t)2 << 30)
 enum { SPARES = 1024 };
 
@@ -61,7 +61,7 @@ static bool keep(int node, size_t bytes, CUmemHandle handle, uint64_t most)
 	return room;
 }
 
-/* What is kept is host memory that nobody charges: it is given back where it is more than the room
+/* What is kept is host memory that is not charged: it is given back where it is more than the room
  * in the job's budget. False: it is not. */
 static bool trim_one(uint64_t most)
 {

@@ -36,7 +36,7 @@ static void start(void)
 	pthread_atfork(NULL, NULL, in_child);
 	const char *moves = getenv(SW_PAGE_MOVES_ENV);
 	sw_stays = moves != NULL && strcmp(moves, "no") == 0;
-	/* Without the attendant nobody could open the gate again or hear a limit. */
+	/* Without the attendant the gate could not be opened again, nor a limit heard. */
 	sw_moves = sw_driver_can_move() && sw_attendant_start();
 }
 

@@ -24,7 +24,7 @@ bool sw_attendant_renew(void);
 void sw_attendant_forget_context(CUcontext context);
 /* imports.c: the context goes. */
 void sw_import_forget_context(CUcontext context);
-/* exports.c: after fork(), nobody listens here. */
+/* exports.c: after fork(), no thread listens here. */
 void sw_export_forget(void);
 
 #endif

@@ -57,7 +57,7 @@ static bool touch(char *start, size_t size)
 	return true;
 }
 
-/* Whether nobody else makes any, soon. */
+/* Whether no other thread makes any, soon. */
 static bool is_quiet(void)
 {
 	for (int64_t left = AWAIT_NS; sw_node_others_make(); left -= LOOK_NS) {

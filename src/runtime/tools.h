@@ -18,7 +18,7 @@ static inline int64_t sw_monotonic_ns(void)
 	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Until the word changes, somebody wakes us, or the time is over (negative: never). Works
+/* Until the word changes, another thread wakes us, or the time is over (negative: never). Works
  * between processes too. */
 static inline void sw_futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns)
 {

@@ -1,7 +1,7 @@
 /* Threads of the runtime in contexts of the program, at moments of their own: a context goes
- * when nobody visits it.
+ * when no thread visits it.
  *
- * Who ends one says so first and waits until all are out; a visitor never waits for
+ * A thread that ends one says so first and waits until all are out; a visitor never waits for
  * that, but comes back later.
  */
 #ifndef SW_RUNTIME_VISITS_H

@@ -28,7 +28,7 @@ enum step { LOAD, FIND, BEGIN, LOCK, CHECKPOINT, RESTORE, UNLOCK, DONE };
 struct board {
 	enum step step; /* the last one that it began */
 	int code;	/* of the driver; 0: fine */
-	pid_t pid;	/* whom it was about */
+	pid_t pid;	/* which process it was about */
 	char words[200];
 	size_t count;
 	struct sw_checkpoint_process processes[SW_CHECKPOINT_PROCESSES];
@@ -139,7 +139,7 @@ static CUresult out(struct board *board)
 	return result;
 }
 
-/* One that was never taken off, because somebody was killed in the middle of it, is in another
+/* One that was never taken off, because a process was killed in the middle of it, is in another
  * state, and needs less. */
 static CUresult back(struct board *board, CUcheckpointRestoreArgs *args)
 {

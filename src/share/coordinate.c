@@ -128,7 +128,7 @@ static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_j
 	return least(reserve, job->asked_bytes);
 }
 
-/* ---- who runs */
+/* ---- which jobs run */
 
 /* What those of one class hold on the GPU even while they are suspended. */
 static uint64_t sum_fixed(const struct call *call, enum sw_share_class class)

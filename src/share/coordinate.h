@@ -15,7 +15,7 @@
  *     opportunistic ones have made room, one call later. Head-room is made good once a burst is
  *     over, and at once where only a quarter is left;
  *  3. of jobs of one class that do not fit together some are suspended, and all get equal time;
- *     guaranteed ones never where somebody else has placed them;
+ *     guaranteed ones never where the policy has placed them;
  *  4. a job never gets more than its user asked for, and one that a person suspended stays so.
  */
 #ifndef SW_SHARE_COORDINATE_H
@@ -40,7 +40,7 @@ struct sw_coordinate_gpu {
 	uint64_t capacity_bytes;
 	uint64_t foreign_bytes; /* held by programs that are none of the jobs */
 	int64_t quantum_ns;	/* of time slices; 0: SW_TURNS_QUANTUM_NS */
-	bool placed;		/* somebody else decides who is here: guaranteed jobs take no turns */
+	bool placed;		/* the policy decides which jobs are here: guaranteed jobs take no turns */
 };
 
 /* What is known of a job on this GPU. */

@@ -11,8 +11,8 @@
 #define UNMET_NS INT64_C(1000000000)
 #define LOOK_NS 5000000
 
-/* Who has heard this lets us, and our child, trace it, and if it is marked it is in no call of the
- * driver. One that is off and is to run does not say that it heard. */
+/* A process that has heard this lets us, and our child, trace it, and if it is marked it is in no
+ * call of the driver. One that is off and is to run does not say that it heard. */
 static void announce(struct sw_share_page *page)
 {
 	struct sw_page *shared = sw_share_page_shared(page);
@@ -60,7 +60,7 @@ static int gather(struct sw_share_page *page, enum sw_page_state state, struct g
 	return 0;
 }
 
-/* A slot that somebody else has by now, or whose process is on its way back,
+/* A slot that another process has by now, or whose process is on its way back,
  * stays as it is; false then. */
 static bool mark(const struct gang *gang, size_t i, bool off)
 {

@@ -1,16 +1,16 @@
 #include "share/fare.h"
 
 #define SECOND INT64_C(1000000000)
-/* A baseline takes so many samples and a whole window, without anybody's disturbance; who does not
+/* A baseline takes so many samples and a whole window, without any disturbance; a job that does not
  * work for so long is measured when it does. */
 enum { SAMPLES = 3 };
 #define MEASURE_MOST_NS (20 * SECOND)
-/* Who has no iterations after this, or has longer ones, is judged by its launches. */
+/* A job without iterations after this, or with longer ones, is judged by its launches. */
 #define PATIENCE_NS (3 * SECOND)
 #define LOST_NS (20 * SECOND) /* no iteration ended although it works: they are not found any more */
 #define WINDOW_NS (5 * SECOND)
 #define SAMPLE_NS (2 * SECOND) /* of launches: over so long at least, since they come in bursts */
-#define IDLE_NS (5 * SECOND)   /* who launched nothing for so long is not slowed down by anybody */
+#define IDLE_NS (5 * SECOND)   /* a job that launched nothing for so long is not slowed down */
 
 static void measure_anew(struct sw_fare *fare, int64_t now_ns)
 {
@@ -51,7 +51,7 @@ static void judge(struct sw_fare *fare, int64_t took, bool undisturbed)
 {
 	fare->smooth_ns = fare->smooth_ns == 0 ? took : (fare->smooth_ns * 7 + took * 3) / 10;
 	fare->samples++;
-	/* The least that was seen; but what it takes while nobody disturbs it is what it takes,
+	/* The least that was seen; but what it takes while no job disturbs it is what it takes,
 	 * also where that has become more. */
 	if (fare->baseline_ns == 0 ? undisturbed : fare->smooth_ns < fare->baseline_ns)
 		fare->baseline_ns = fare->smooth_ns;

@@ -1,5 +1,5 @@
 /* How a guaranteed job fares: the time of its iterations, and its rate of launches, against those
- * when nobody disturbed it. Pure. */
+ * without a disturbance. Pure. */
 #ifndef SW_SHARE_FARE_H
 #define SW_SHARE_FARE_H
 

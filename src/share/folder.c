@@ -117,7 +117,7 @@ void sw_share_folder_stand_back(struct sw_share_folder *folder)
 	folder->leads = false;
 }
 
-/* ---- who is there */
+/* ---- which programs are there */
 
 static void meet(struct sw_share_folder *folder, const char *name)
 {
@@ -206,7 +206,7 @@ static struct sw_coordinate_job describe(const struct seat *seat)
 	};
 }
 
-/* Who has memory there; then opportunistic ones that may want some soon: their
+/* A program that has memory there; then opportunistic ones that may want some soon: their
  * limits count even now. */
 static size_t seat_all(struct sw_share_folder *folder, const uint8_t uuid[16], struct seat *seats)
 {
@@ -260,7 +260,7 @@ static uint64_t find_foreign(struct sw_share_folder *folder, uint32_t gpu, const
 	return last[0] < last[1] ? last[0] : last[1];
 }
 
-/* The shortest that anybody there asked for; 0: the default. */
+/* The shortest that any program there asked for; 0: the default. */
 static int64_t find_quantum(const struct seat *seats, size_t count)
 {
 	uint8_t slice_s = 0;

@@ -30,7 +30,7 @@ struct sw_share_folder;
 struct sw_share_memory {
 	uint8_t uuid[16];
 	uint64_t capacity_bytes; /* 0: not known, and not coordinated */
-	uint64_t used_bytes;	 /* by anybody */
+	uint64_t used_bytes;	 /* by any process */
 	bool fresh;		 /* it was asked just now; else the last answer is given again */
 };
 
@@ -42,8 +42,8 @@ SW_DEFINE_FREEP(struct sw_share_folder, sw_share_folder_free)
 bool sw_share_folder_leads(struct sw_share_folder *folder);
 /* Lets another decide: before standing still for long. */
 void sw_share_folder_stand_back(struct sw_share_folder *folder);
-/* Decides about these GPUs (at most SW_PAGE_GPUS, always in the same order), if this is the one
- * and nobody makes or changes shares just now. */
+/* Decides about these GPUs (at most SW_PAGE_GPUS, always in the same order), if this is the one and
+ * no other process makes or changes shares just now. */
 void sw_share_folder_tick(struct sw_share_folder *folder, const struct sw_share_memory *memories, size_t count, int64_t now_ns);
 
 #endif

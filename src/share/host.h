@@ -1,5 +1,5 @@
-/* How much host memory there is, and how much of it the contents of a job's GPU memory
- * may take, if nobody says. */
+/* How much host memory there is, and how much of it the contents of a job's GPU
+ * memory may take, by default. */
 #ifndef SW_SHARE_HOST_H
 #define SW_SHARE_HOST_H
 

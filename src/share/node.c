@@ -75,7 +75,7 @@ static uint64_t usual_bound(void)
 	return sw_share_host_total() / 2;
 }
 
-/* A whole one under another name, linked then: nobody sees a part of it. */
+/* A whole one under another name, linked then: no process sees a part of it. */
 static void make(const char *path, uid_t uid, gid_t gid)
 {
 	char name[PATH_MAX];
@@ -127,7 +127,7 @@ void sw_share_node_join(struct sw_share_page *page, uid_t uid, gid_t gid)
 	char path[PATH_MAX], *place = sw_share_page_shared(page)->host_ledger;
 	if (!path_of(uid, path) || strlen(path) >= SW_PAGE_PATH)
 		return;
-	/* One that its user has spoilt is nobody's loss but his: he gets another. */
+	/* A spoilt one harms its own user alone: he gets another. */
 	if (geteuid() == 0 && uid != 0) {
 		int fd = open_ledger(path, uid, &head);
 		if (fd < 0)
@@ -211,7 +211,7 @@ struct user {
 	bool refused; /* it says that it lacked some just now */
 };
 
-/* False: it is nobody's ledger, or one that cannot be read. */
+/* False: it is no ledger, or one that cannot be read. */
 static bool meet(uid_t uid, int64_t now, struct user *ret_user)
 {
 	struct sw_host_ledger_head head;

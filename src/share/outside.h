@@ -32,8 +32,8 @@ void sw_outside_add(struct sw_share_page *page, uint32_t gpu, pid_t pid, uint64_
  * look. `memory` is 0 before. */
 uint32_t sw_outside_steady(uint32_t *memory, uint32_t count);
 
-/* What was found, in the page, for those who list jobs. Who looks twice before calling this tells
- * of nobody who is just ending. */
+/* What was found, in the page, for lists of jobs. A caller that looks twice before it calls this
+ * reports no process that is just ending. */
 void sw_outside_note(struct sw_share_page *page, uint32_t gpu, const struct sw_outside *outside);
 
 #endif

@@ -83,8 +83,8 @@ static int map(int fd, const char *path, struct sw_share_page **ret_page, struct
 	return 0;
 }
 
-/* A file of a page's size, which nobody else can open yet; -1: `errno` says why. All of it now:
- * a process that found the disk full while it writes into its page would die. */
+/* A file of a page's size, which no other process can open yet; -1: `errno` says why. All of it
+ * now: a process that found the disk full while it writes into its page would die. */
 static int make_file(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -124,7 +124,7 @@ int sw_share_page_new(const char *path, const char *const *uuids, size_t count, 
 		memcpy(shared->gpus[i].uuid, bytes[i], sizeof bytes[i]);
 		atomic_store(&shared->gpus[i].limit_bytes, SW_PAGE_NO_LIMIT);
 	}
-	/* Last: before it is there, nobody takes this for a page. */
+	/* Last: before it is there, this is not taken for a page. */
 	shared->magic = SW_PAGE_MAGIC;
 	return 0;
 }
@@ -333,7 +333,7 @@ static uint32_t wish(struct sw_share_page *page)
 	if (page->head == NULL) {
 		number = atomic_fetch_add(serial, 1) + 1;
 	} else {
-		/* Nobody else counts: one coordinator, and the processes only read. */
+		/* No other process counts: one coordinator, and the processes only read. */
 		uint32_t before = atomic_load(serial);
 		(void)!pread(page->fd, &before, sizeof before, place_of(page, serial));
 		number = before + 1;
@@ -469,7 +469,7 @@ bool sw_share_page_wait(struct sw_share_page *page, uint32_t number, int64_t tim
 		int64_t left = until - sw_now_monotonic_ns();
 		if (left <= 0)
 			return false;
-		/* A process that dies wakes nobody. */
+		/* A process that dies wakes no other. */
 		left = left < 50000000 ? left : 50000000;
 		struct timespec most = {.tv_nsec = left};
 		if (futex(futex_of(page, &page->shared->changes), FUTEX_WAIT, changes, &most) != 0 && errno == EFAULT)
@@ -550,7 +550,7 @@ static void add_slot(const struct sw_page_slot *slot, struct sw_share_figures *f
 	}
 }
 
-/* A limit that nobody can reach is none. */
+/* A limit that cannot be reached is none. */
 static uint64_t limit_of(const struct sw_page_gpu *gpu)
 {
 	uint64_t bytes = atomic_load(&gpu->limit_bytes);

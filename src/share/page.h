@@ -95,13 +95,13 @@ void sw_share_page_put(struct sw_share_page *page, const void *field, size_t siz
 /* Its file, which stays the page's. */
 int sw_share_page_fd(const struct sw_share_page *page);
 uint32_t sw_share_page_tell(struct sw_share_page *page);
-/* Whether its coordinator lives: somebody else holds the lock that says so. */
+/* Whether its coordinator lives: another process holds the lock that says so. */
 bool sw_share_page_is_kept(const struct sw_share_page *page);
 /* Until every process has met the wish; false: not within the time. No process at all counts as
  * met. */
 bool sw_share_page_wait(struct sw_share_page *page, uint32_t wish, int64_t timeout_ns);
-/* From here on nobody begins to use the job's GPUs, so that it can go to others; who would waits.
- * False: somebody was about to all the time. */
+/* From here on no process begins to use the job's GPUs, so that it can go to others; one that would
+ * waits. False: a process was about to all the time. */
 bool sw_share_page_shut(struct sw_share_page *page, int64_t timeout_ns);
 void sw_share_page_admit(struct sw_share_page *page);
 /* Also strikes out processes that are gone. */

@@ -87,8 +87,8 @@ uint32_t sw_share_terms_change(struct sw_share_page *page, const struct sw_share
 	struct sw_page *shared = sw_share_page_shared(page);
 	bool guaranteed = terms->class == SW_JOB_GUARANTEED, was_held = atomic_load(&shared->held) != 0;
 	sw_share_terms_set(page, terms);
-	/* Less is less for everybody; who may have more, and of what, the
-	 * neighbours have a say in. */
+	/* Less is less for everybody; which of them may have more, and of what,
+	 * depends on the neighbours. */
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
 		if (guaranteed || terms->asked_bytes < atomic_load(&shared->gpus[i].limit_bytes))
 			set_u64(page, &shared->gpus[i].limit_bytes, terms->asked_bytes);
@@ -131,7 +131,7 @@ static bool name_neighbours(struct sw_share_page *page, const struct sw_share_or
 		memcpy(shared->neighbours, wanted, sizeof wanted);
 		sw_share_page_put(page, shared->neighbours, sizeof wanted);
 	}
-	/* After the names: who sees that it yields sees to whom. */
+	/* After the names: a reader that sees that it yields sees also to which runs. */
 	return set_u32(page, &shared->yields, used > 0) || changed;
 }
 

@@ -27,13 +27,13 @@ struct sw_share_orders {
 	uint64_t limit_bytes[SW_PAGE_GPUS];
 	uint32_t share_milli; /* 0: none, 1000: all */
 	bool watched, suspend;
-	size_t neighbour_count; /* whom it yields to; 0: nobody */
+	size_t neighbour_count; /* the runs to which it yields; 0: no run */
 	const char *neighbours[SW_PAGE_NEIGHBOURS];
 };
 
 /* Those of a job that is alone: what its user asked for. */
 void sw_share_orders_alone(const struct sw_share_terms *terms, struct sw_share_orders *ret_orders);
-/* As they stand in the page; whom it yields to is only counted. */
+/* As they stand in the page; the runs to which it yields are only counted. */
 void sw_share_orders_get(struct sw_share_page *page, struct sw_share_orders *ret_orders);
 /* Writes what has changed, and tells the job if anything did. A job that a
  * person suspended stays so. */

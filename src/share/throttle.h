@@ -28,7 +28,7 @@ struct sw_throttle_view {
 struct sw_throttle_kept {
 	bool started;
 	uint32_t share_milli; /* what it may take now */
-	uint32_t good;	      /* looks in a row at which nobody was slowed down */
+	uint32_t good;	      /* looks in a row at which no job was slowed down */
 	uint32_t phase, window;
 	int64_t next_ns;
 };

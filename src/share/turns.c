@@ -32,8 +32,8 @@ static void drop_gone(struct sw_turns *kept, const struct sw_turns_member *membe
 	}
 }
 
-/* Who comes later, or again, has had as much as the one who had least: else it would have the
- * GPU until it caught up. */
+/* A job that comes later, or again, has had as much as the one that had least: else it would have
+ * the GPU until it caught up. */
 static void add_new(struct sw_turns *kept, const struct sw_turns_member *members, size_t count)
 {
 	int64_t least = INT64_MAX;
@@ -76,7 +76,7 @@ static bool is_before(const struct table *table, const struct sw_turns_member *a
 	return a->arrival != b->arrival ? a->arrival < b->arrival : a->id < b->id;
 }
 
-/* The first of those who wait; NULL: nobody does. Turns are never quite as long as a quantum: less
+/* The first of those that wait; NULL: none does. Turns are never quite as long as a quantum: less
  * than half of one is no reason to come before others. */
 static const struct sw_turns_member *next_in_line(const struct table *table)
 {
@@ -117,7 +117,7 @@ static void let_run(struct table *table, const struct sw_turns_member *member, i
 	table->used += size_of(member, table->room);
 }
 
-/* Those whose turn is not over go on, if they still fit. Who cannot come back has been
+/* Those whose turn is not over go on, if they still fit. A job that cannot come back has been
  * waited for at some time. */
 static void keep_running(struct table *table, int64_t now_ns)
 {
@@ -150,7 +150,7 @@ static bool are_alike(const struct table *table)
 }
 
 /* Where any of them can take the place of any other, turns that begin together end one by one:
- * those who wait get in one by one too, and nobody waits for long. Where they differ, the room that
+ * those that wait get in one by one too, and none waits for long. Where they differ, the room that
  * one leaves may be of no use until others leave too. */
 static void fill(struct table *table, int64_t now_ns)
 {

@@ -1,9 +1,9 @@
-/* Turns: who runs now, where not all fit at once. Gandiva's time slices.
+/* Turns: which jobs run now, where not all fit at once. Gandiva's time slices.
  *
  * Members have a size and share a room: bytes of one GPU's memory, or, where jobs of one GPU each
  * can run on any of several, 1 each in a room of as many as there are GPUs. Whoever had its quantum
- * while others wait goes to the end of the queue; the next is whoever waits longest of those who
- * had the least time so far, or at most half a quantum more.
+ * while others wait goes to the end of the queue; the next is the one that waits longest of those
+ * that had the least time so far, or at most half a quantum more.
  *
  * Pure: no clock but the caller's, no output but the answer.
  *
@@ -11,7 +11,7 @@
  *  1. the sizes of those that run are never more than the room, but for one alone
  *     that is larger than it;
  *  2. where all fit, all run, whatever they had;
- *  3. nobody who waits is passed over by one behind it: one that is too large for what is free
+ *  3. no job that waits is passed over by one behind it: one that is too large for what is free
  *     waits in front until enough is.
  */
 #ifndef SW_SHARE_TURNS_H
@@ -26,7 +26,7 @@
 
 struct sw_turns_member {
 	uint64_t id;
-	uint64_t arrival; /* order among those who had the same */
+	uint64_t arrival; /* order among those that had the same */
 	uint64_t size;
 	bool absent; /* wants no turn now, and its time does not count */
 	bool away;   /* is not back yet: its turn begins when it is */

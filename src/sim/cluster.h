@@ -25,7 +25,7 @@
 #include "base/vec.h"
 #include "core/topology.h"
 
-/* What a node is when nobody says otherwise. */
+/* What a node is by default. */
 #define SW_CLUSTER_CPUS 128
 #define SW_CLUSTER_MEM_BYTES (UINT64_C(1024) << 30)
 #define SW_CLUSTER_GPU_MEM_BYTES (UINT64_C(80) << 30)

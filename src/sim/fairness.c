@@ -53,7 +53,7 @@ int sw_fairness_summarise(const struct sw_result *result, struct sw_summary *sum
 	for (size_t i = 0; i < result->outcomes.count; i++) {
 		const struct sw_outcome *outcome = &result->outcomes.items[i];
 		if (outcome->state != SW_OUTCOME_FINISHED || outcome->work_ns <= 0)
-			continue; /* of jobs that somebody recorded, nobody knows the work */
+			continue; /* the work of recorded jobs is not known */
 		double slow = slowdown(outcome);
 		summary->slowdown_worst = slow > summary->slowdown_worst ? slow : summary->slowdown_worst;
 		serve(&tenants[outcome->tenant], outcome);

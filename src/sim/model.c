@@ -413,7 +413,7 @@ static void look_ahead(struct sw_world_model *model, uint32_t id, sw_ns now)
 
 /* ---- commands */
 
-/* The speed of those who share a GPU with this job changes as it comes and goes. */
+/* The speed of the jobs that share a GPU with this one changes as it comes and goes. */
 static void disturb_neighbours(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, sw_ns now)
 {
 	const uint32_t *residents;

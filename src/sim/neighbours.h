@@ -1,5 +1,5 @@
-/* Who sits on which GPU in the simulated world, for worlds in which neighbours slow each other
- * down. */
+/* Which jobs sit on which GPU in the simulated world, for worlds in which
+ * neighbours slow each other down. */
 #ifndef SW_SIM_NEIGHBOURS_H
 #define SW_SIM_NEIGHBOURS_H
 
@@ -19,7 +19,7 @@ int sw_neighbours_enter(struct sw_neighbours *neighbours, const struct sw_ledger
 void sw_neighbours_leave(struct sw_neighbours *neighbours, uint32_t job);
 
 /* Its `index`-th GPU; false past the last. Gives the residents of that GPU, the job among them;
- * valid until somebody enters or leaves. */
+ * valid until a job enters or leaves. */
 bool sw_neighbours_at(const struct sw_neighbours *neighbours, uint32_t job, uint32_t index, const uint32_t **ret_residents,
 		      uint32_t *ret_count);
 

@@ -73,7 +73,7 @@ struct sw_summary {
 	double slowdown_worst; /* of any finished job (see fairness.h) */
 	double tenants_jain;   /* 1: all tenants were slowed down alike; 1/n: one of n bore it all */
 	double tenants_worst;  /* slowdown of the tenant that was served worst, over that of all jobs */
-	uint64_t tenants;      /* with finished jobs; 0: nobody counted */
+	uint64_t tenants;      /* with finished jobs; 0: not counted */
 	uint64_t deadlines;    /* jobs that had one */
 	uint64_t deadlines_missed;
 };
@@ -97,7 +97,7 @@ struct sw_result {
 	double cpu_s;
 	uint64_t max_rss_bytes;
 	uint64_t decision_p99_ns; /* wall time of one decision; measured, so not part of any comparison */
-	double gpu_used_s;	  /* GPU time held by somebody, and GPU time on nodes that were up; both 0 where nobody counted */
+	double gpu_used_s;	  /* GPU time held by jobs, and GPU time on nodes that were up; both 0 where not counted */
 	double gpu_up_s;
 	struct sw_summary summary;
 	SW_VEC(struct sw_outcome) outcomes; /* in trace order */

@@ -42,7 +42,7 @@ struct run {
 	struct sw_usage last_step;  /* the step that is not over yet, averaged up to last_usage */
 	struct sw_usage last_usage; /* the figures since the last instant */
 	__int128 used_ns, up_ns;    /* GPU time */
-	uint64_t *buckets;	    /* NULL: nobody asks */
+	uint64_t *buckets;	    /* NULL: not asked for */
 	struct sw_rng when_to_reload;
 	struct sw_cut cut;	  /* where the world lets jobs be split */
 	struct sw_delays *delays; /* NULL: there are no quotas */

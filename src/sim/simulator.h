@@ -31,7 +31,7 @@ struct sw_sim_config {
 	 * before: it must not matter */
 	uint32_t reload_milli;
 	bool time_decisions;	 /* fill decision_p99_ns */
-	_Atomic uint64_t *ended; /* counts jobs as they end, for a progress bar; NULL: nobody looks */
+	_Atomic uint64_t *ended; /* counts jobs as they end, for a progress bar; NULL: no callback */
 	const atomic_bool *stop; /* set: end now with SW_ESTOPPED; NULL: never */
 };
 

@@ -2,9 +2,9 @@
  * memory that these have left.
  *
  * What it takes for true: a part does as much of the work as it holds of the memory, and the parts
- * work one after the other, so that a step takes as long as whole and alone when nobody is beside
- * them, but for the price of what crosses the cut and back. Of all pairs that have room it takes
- * the one with the shortest step, the first of equals.
+ * work one after the other, so that a step takes as long as whole and alone when no other job is
+ * beside them, but for the price of what crosses the cut and back. Of all pairs that have room it
+ * takes the one with the shortest step, the first of equals.
  */
 #ifndef SW_SPLIT_CUT_H
 #define SW_SPLIT_CUT_H

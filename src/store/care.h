@@ -1,4 +1,4 @@
-/* Taking care of a journal that nobody has open: checking, repairing, copying and putting back.
+/* Taking care of a journal that no process has open: checking, repairing, copying and putting back.
  *
  * Invariants:
  *  1. Checking changes nothing, not even the write-ahead log of a damaged file.
@@ -39,7 +39,7 @@ struct sw_journal_report {
 /* Called now and then. False: stop (SW_ESTOPPED). */
 typedef bool sw_journal_progress_fn(void *user, uint64_t done, uint64_t total);
 struct sw_journal_care {
-	sw_journal_progress_fn *progress; /* NULL: nobody watches */
+	sw_journal_progress_fn *progress; /* NULL: it is not watched */
 	void *user;
 };
 

@@ -1,4 +1,4 @@
-/* What the files of this folder share; nobody else includes it. */
+/* What the files of this folder share; no other file includes it. */
 #ifndef SW_STORE_INTERNAL_H
 #define SW_STORE_INTERNAL_H
 

@@ -129,7 +129,7 @@ typedef int sw_journal_aside_fn(void *user, const struct sw_journal_aside *aside
 int sw_journal_asides(struct sw_journal *journal, uint32_t most, sw_journal_aside_fn *fn, void *user, struct sw_err *err);
 
 /* Numbers that the owner gives out and must never give twice, whatever becomes of the records. It
- * says so before anybody hears a number; the mark remembers the highest. */
+ * says so before any caller hears a number; the mark remembers the highest. */
 void sw_journal_gave_out(struct sw_journal *journal, uint64_t number);
 /* No number up to this one may be given again. */
 uint64_t sw_journal_floor(const struct sw_journal *journal);

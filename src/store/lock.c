@@ -1,5 +1,5 @@
 /* Open-file-description locks: unlike the older ones of fcntl they also refuse a second holder in
- * the same process, and do not vanish when somebody closes another descriptor of the file. A forked
+ * the same process, and do not vanish when any code closes another descriptor of the file. A forked
  * child keeps them until it execs. */
 #include "store/lock.h"
 

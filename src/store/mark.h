@@ -22,7 +22,7 @@ struct sw_mark {
 	uint64_t id;   /* of the journal */
 	uint64_t seq;  /* of its last record */
 	uint64_t high; /* the highest number that its owner gave out */
-	bool open;     /* somebody has it open, or died so */
+	bool open;     /* a process has it open, or died so */
 	/* Of the file. */
 	uint64_t turn; /* how often it was written */
 	int fd;	       /* -1: it cannot be written */

@@ -273,8 +273,8 @@ static int check_tables(struct sw_journal *journal, struct sw_err *err)
 	return 0;
 }
 
-/* Reads the records that a start may need: those since the older snapshot. Earlier ones are kept
- * for people who look back, as many as they want, and are checked when they are read. */
+/* Reads the records that a start may need: those since the older snapshot. As many earlier ones as
+ * the operator wants are kept, and are checked when they are read. */
 static int check_records(struct sw_journal *journal, struct sw_err *err)
 {
 	sqlite3_stmt *rows = journal->sql[SW_SQL_REPLAY];

@@ -65,7 +65,7 @@ static bool is_to_stop(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && (run->wish == SW_WISH_STOP || run->wish == SW_WISH_FORGET);
 }
 
-/* It is suspended, and not yet off its GPUs; or cannot be, and the controller does not know. Nobody
+/* It is suspended, and not yet off its GPUs; or cannot be, and the controller does not know. No run
  * starts there before: it may have to stop, and then needs them once more. */
 static bool is_to_be_off(const struct sw_agent_run *run)
 {
@@ -80,7 +80,7 @@ static bool is_stuck(const struct sw_agent_run *run)
 }
 
 /* A suspended run that is not where the controller takes it to be keeps others off, too: they are
- * there because nobody knows of it. */
+ * there because the controller does not know of it. */
 static void count_users(struct sw_agent_brain *brain)
 {
 	for (size_t i = 0; i < brain->gpus.count; i++) {
@@ -362,7 +362,7 @@ int sw_agent_brain_validate(const struct sw_agent_brain *brain, struct sw_err *e
 		if (run->phase != SW_PHASE_WAITING && !sw_agent_is_stale(brain, run->id))
 			return broken(err, run, "it was started but its epoch counts as fresh");
 		if (run->phase == SW_PHASE_WAITING && (run->want == NULL || run->want->spec == NULL))
-			return broken(err, run, "it waits but nobody knows its command");
+			return broken(err, run, "it waits but its command is not known");
 		if ((run->said.state == SW_RUN_EXITED) != (run->phase == SW_PHASE_OVER))
 			return broken(err, run, "state and phase differ");
 		for (size_t j = 0; j < i; j++) {

@@ -307,7 +307,7 @@ void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool
 	run->linked = up;
 	run->fresh = false;
 	run->lost = false;
-	/* Nobody knows what of it arrived: tell it again. */
+	/* What of it arrived is not known: tell it again. */
 	run->terms_told = run->terms_told && up;
 	run->told = SW_TOLD_NOTHING;
 	run->stays = false;

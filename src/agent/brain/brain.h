@@ -27,7 +27,7 @@
  *     what is not wished for is.
  *  5. a stop is never taken back.
  *  6. runs are handled in ascending (job, epoch); same inputs, same outputs;
- *  7. what is seen of runs changes their terms only: who starts, stands still and stops is
+ *  7. what is seen of runs changes their terms only: which runs start, stand still and stop is
  *     the controller's affair.
  */
 #ifndef SW_AGENT_BRAIN_H
@@ -125,9 +125,9 @@ enum sw_agent_act {
 struct sw_agent_terms {
 	uint64_t limit_bytes; /* of each GPU's memory; 0: as the spec says */
 	uint32_t share_milli; /* of each GPU's time; 0: all; or SW_AGENT_NO_SHARE */
-	bool watched;	      /* somebody gives way to it */
+	bool watched;	      /* other runs give way to it */
 	uint32_t neighbour_count;
-	struct sw_run_id neighbours[SW_AGENT_NEIGHBOURS]; /* to whom it gives way; ascending */
+	struct sw_run_id neighbours[SW_AGENT_NEIGHBOURS]; /* the runs to which it gives way; ascending */
 };
 
 struct sw_agent_action {

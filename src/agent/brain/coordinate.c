@@ -1,14 +1,15 @@
 /* Runs that share a GPU, coordinated by what was seen of them: AntMan's local coordinator
  * (src/share/coordinate.h) on the runs that the plan has put there.
  *
- * The plan has seen to it that what they asked for fits, and says who runs. So nobody is suspended
- * here: an opportunistic run that the coordinator would suspend, since next to nothing of its
- * memory fits, stands still with its memory in the host instead, and guaranteed ones take no turns.
+ * The plan has seen to it that what they asked for fits, and says which runs. So no run is
+ * suspended here: an opportunistic run that the coordinator would suspend, since next to
+ * nothing of its memory fits, stands still with its memory in the host instead, and
+ * guaranteed ones take no turns.
  *
  * What a guaranteed run asked for is its own whatever opportunistic ones do. When it needs more, it
  * has that too, as long as no other guaranteed run asked for it: what it takes goes to host memory
  * first, at the next look the opportunistic runs are made smaller by as much, and it comes back. A
- * run that somebody limited stays within the limit. Who is to start where memory is short waits
+ * run that was limited stays within the limit. A run that is to start where memory is short waits
  * until it has been taken from the others: a context cannot be put into host memory.
  *
  * What is learnt is lost with the agent; what was ordered stands in the runs' pages, and the
@@ -23,7 +24,7 @@
 
 /* So long after runs on a GPU were told to make room for another, they have. */
 #define ROOM_NS (2 * SW_NS_PER_S)
-/* After so long without a look, nobody can tell. */
+/* After so long without a look, the figures mean nothing. */
 #define BLIND_NS (10 * SW_NS_PER_S)
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -104,7 +105,8 @@ static size_t seat(struct sw_agent_run *run, uint32_t gpu, struct seat *seats, s
 	return count;
 }
 
-/* Who uses it; and who is to start beside them, unless one of them is to go first. */
+/* The runs that use it; and the one that is to start beside them, unless one
+ * of them is to go first. */
 static size_t seat_all(const struct sw_agent_brain *brain, uint32_t gpu, struct seat seats[SW_COORDINATE_JOBS])
 {
 	size_t count = 0;
@@ -225,7 +227,7 @@ void sw_agent_coordinate(struct sw_agent_brain *brain, int64_t now_ns)
 {
 	for (size_t i = 0; i < brain->runs.count; i++)
 		brain->runs.items[i].run->ordered = false;
-	/* Before the first answer nobody knows who is limited. */
+	/* Before the first answer it is not known which are limited. */
 	for (uint32_t i = 0; i < brain->gpus.count && brain->answered_ns != 0; i++)
 		coordinate(brain, i, now_ns);
 	for (size_t i = 0; i < brain->runs.count; i++) {

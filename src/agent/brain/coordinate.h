@@ -8,11 +8,11 @@
 struct sw_agent_brain;
 struct sw_agent_run;
 
-/* Orders for those who share a GPU, by the last look. */
+/* Orders for the runs that share a GPU, by the last look. */
 void sw_agent_coordinate(struct sw_agent_brain *brain, int64_t now_ns);
-/* Nobody has looked for so long that it does not matter what was seen. */
+/* The last look is so old that what was seen does not matter. */
 bool sw_agent_is_blind(const struct sw_agent_brain *brain, int64_t now_ns);
-/* Whether those who share its GPUs have made room for a run that is to start. */
+/* Whether those that share its GPUs have made room for a run that is to start. */
 bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
-/* The terms of runs: what they may have of the GPUs that they share, and who gives way to whom.
- * Follows from the runs that are active, each time anew, and from what was ordered at the last
- * look (coordinate.c). */
+/* The terms of runs: what they may have of the GPUs that they share, and which gives way to
+ * which. Follows from the runs that are active, each time anew, and from what was ordered at the
+ * last look (coordinate.c). */
 #include "agent/brain/gpu.h"
 #include "agent/brain/coordinate.h"
 #include "agent/brain/state.h"

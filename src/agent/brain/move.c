@@ -2,7 +2,7 @@
  *
  * Invariants:
  *  1. until the supervisor has said how a move ended, the run is on both: the GPUs that it had and
- *     those that it goes to. It lets nobody in there;
+ *     those that it goes to. It lets no run in there;
  *  2. nothing but a stop is told meanwhile;
  *  3. what cannot be is not tried again for the same wish, while the supervisor is linked to.
  */

@@ -112,7 +112,7 @@ struct sw_agent_run {
 	uint64_t demand_bytes;		  /* what it had at most on one of them and in the host for it, when it did not move */
 	struct sw_coordinate_order order; /* at the last look: the strictest of its GPUs', if it was ordered anything */
 	struct sw_agent_speed speed;
-	/* since when there is room for it among those who share a GPU; 0: there is
+	/* since when there is room for it among those that share a GPU; 0: there is
 	 * none, or it needs none */
 	int64_t seated_ns;
 	struct sw_want *want; /* owned; NULL of a run that was found */
@@ -152,14 +152,14 @@ struct sw_agent_gpu {
 	/* suspended runs that others wait for: they need it once more, to end in peace,
 	 * or should not be there */
 	uint32_t leaving;
-	uint32_t closed;	/* of the users, the ones that let nobody in: they do not share, or are to go */
+	uint32_t closed;	/* of the users, the ones that let no other in: they do not share, or are to go */
 	uint32_t opportunistic; /* of the users */
 	/* Of coordinate.c: */
 	uint64_t capacity_bytes;      /* 0: not known */
-	uint64_t used_bytes;	      /* by anybody, at the last look; UINT64_MAX: not known */
+	uint64_t used_bytes;	      /* by any process, at the last look; UINT64_MAX: not known */
 	uint64_t foreign_bytes[2];    /* held by others than the runs, at the last two looks */
-	struct sw_coordination *kept; /* owned; NULL: nobody shares it */
-	bool tight;		      /* somebody there has less than it asked for */
+	struct sw_coordination *kept; /* owned; NULL: it is not shared */
+	bool tight;		      /* a run there has less than it asked for */
 };
 
 struct sw_agent_brain {

@@ -57,7 +57,7 @@ void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state sta
 	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
 	if (text == NULL)
 		return;
-	/* Nobody depends on this file: it is for people, and for an agent that
+	/* Nothing depends on this file: it is for people, and for an agent that
 	 * starts before it can ask. */
 	if (supervisor->settle_at_ns == SW_NEVER)
 		(void)sw_folder_write(supervisor->folder, "status.json", text, size, false, NULL);
@@ -137,7 +137,7 @@ void sw_supervisor_record(struct sw_supervisor *supervisor)
 	classify(supervisor);
 	size_t size;
 	SW_CLEANUP(sw_freep) char *text = describe(supervisor, &size);
-	/* A folder that is gone was forgotten: nobody waits for the exit any more. */
+	/* A folder that is gone was forgotten: no client waits for the exit any more. */
 	int r = text != NULL ? sw_folder_write(supervisor->folder, "exit.json", text, size, true, NULL) : SW_ENOMEM;
 	if (r < 0 && r != SW_ENOTFOUND) {
 		supervisor->record_at_ns = sw_now_boot_ns() + SW_NS_PER_S;

@@ -12,7 +12,7 @@ struct sw_supervisor;
 void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail);
 /* The state has changed: tells everybody, and writes status.json once it has settled. */
 void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state state);
-/* It has lived for a while, or nobody is linked to it. */
+/* It has lived for a while, or no client is linked to it. */
 void sw_supervisor_settle(struct sw_supervisor *supervisor, int64_t now_ns);
 void sw_supervisor_say(struct sw_supervisor *supervisor, int client);
 /* The run is over without a process, or its last one is gone. */

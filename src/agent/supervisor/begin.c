@@ -235,7 +235,7 @@ void sw_supervisor_on_report(struct sw_supervisor *supervisor)
 		return;
 	close_if_open(&supervisor->report);
 	if (n == (ssize_t)sizeof failure) {
-		/* Its exit code is the same; the words are what nobody else knows. */
+		/* Its exit code is the same; the words are known here alone. */
 		fail(supervisor, failure.code, failure.detail);
 		return;
 	}

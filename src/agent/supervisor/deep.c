@@ -6,7 +6,7 @@
  *
  * Invariants:
  *  1. there is one helper at a time. The driver is called by a child of it, which outlives a helper
- *     that is killed: nothing else is begun, and nobody is stopped, before both are gone;
+ *     that is killed: nothing else is begun, and no process is stopped, before both are gone;
  *  2. what may be off is brought back by the driver before the runtime is asked to bring memory
  *     back; that is tried until it is done;
  *  3. a run that cannot be taken off is suspended as usual, and `detail` says why.
@@ -48,7 +48,7 @@ struct sw_deep_board {
  * in the helper */
 
 /* Those that the page does not know would stay on their GPUs. Where the driver's lists cannot be
- * had, nobody is suspected. */
+ * had, no process is suspected. */
 static int check_outside(struct sw_share_page *page, pid_t supervisor, const char *path, struct sw_err *err)
 {
 	static struct sw_gpu_sample sample; /* too large for the stack */
@@ -112,7 +112,7 @@ static void note_places(struct sw_share_page *page, const struct sw_supervisor_m
 			memcpy(shared->gpus[g].uuid, uuid, sizeof uuid);
 }
 
-/* Where it was; or, where somebody was killed who moved it, where that one got it to. */
+/* Where it was; or, where a process was killed that moved it, where that one got it to. */
 static int bring_back(struct sw_share_page *page, const struct sw_supervisor *supervisor, bool *ret_moved, struct sw_err *err)
 {
 	int r = sw_deep_back(page, NULL, 0, err);
@@ -196,7 +196,7 @@ static void settle_move(struct sw_supervisor *supervisor, bool good, const char 
 		sw_supervisor_move_end(supervisor, deep->board->moved ? NULL : kept);
 }
 
-/* Nobody asks the driver any more. */
+/* The driver is not asked any more. */
 static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	struct sw_supervisor_deep *deep = &supervisor->deep;
@@ -330,7 +330,7 @@ bool sw_supervisor_deep_reaped(struct sw_supervisor *supervisor, pid_t pid)
 	}
 	if (pid != sw_supervisor_deep_worker(supervisor))
 		return false;
-	/* Its number may be somebody else's now: one of the job's, who is not to be spared. */
+	/* Its number may be another process's now: one of the job's, which is not to be spared. */
 	atomic_store(&deep->board->worker, 0);
 	return true;
 }

@@ -29,7 +29,7 @@
 #define RETURN_LOOK_NS (250 * SW_NS_PER_MS)
 #define LINK "gpu"
 /* For the jobs of an agent that has jobs of many users: they cannot enter the run's folder, nor
- * those of each other's runs when they look who works. */
+ * those of each other's runs when they look which one works. */
 #define PLACE "/run/sharewell"
 #define PLACE_OF_PAGES PLACE "/gpu"
 
@@ -78,7 +78,7 @@ static int choose_place(struct sw_supervisor *supervisor, struct sw_err *err)
 		snprintf(path, sizeof supervisor->gpu.path, "%s/" LINK, here);
 		return 0;
 	}
-	/* Nobody can guess it. */
+	/* It cannot be guessed. */
 	snprintf(path, sizeof supervisor->gpu.path, PLACE_OF_PAGES "/%s", supervisor->token);
 	return symlinkat(path, supervisor->folder, LINK) != 0 ? fail(err, LINK) : 0;
 }
@@ -99,7 +99,7 @@ static int make_page(struct sw_supervisor *supervisor, struct sw_err *err)
 	gpu->limit_bytes = limit_of(spec);
 	for (uint32_t i = 0; i < gpus->count; i++)
 		sw_share_page_limit(page, i, gpu->limit_bytes);
-	/* From here on somebody else can write it. */
+	/* From here on the job can write it. */
 	if (spec->uid != geteuid() && chown(gpu->path, spec->uid, spec->gid) != 0)
 		return fail(err, gpu->path);
 	r = geteuid() == 0 ? sw_share_page_new_told(gpu->path, spec->uid, spec->gid, err) : 0;
@@ -147,7 +147,7 @@ void sw_supervisor_gpu_close(struct sw_supervisor *supervisor)
 	struct sw_supervisor_gpu *gpu = &supervisor->gpu;
 	if (gpu->page == NULL)
 		return;
-	/* Who watches it shall see that nobody is left. */
+	/* What watches it shall see that no process is left. */
 	struct sw_share_figures figures;
 	sw_share_page_look(gpu->page, &figures);
 	sw_share_page_close(gpu->page);
@@ -175,8 +175,9 @@ static void state_wish(struct sw_supervisor *supervisor, enum sw_gpu_wish wish, 
 	struct sw_supervisor_gpu *gpu = &supervisor->gpu;
 	if (gpu->page == NULL)
 		return;
-	/* Turns may be shorter than the time that it is waited for. Who does not leave in many of
-	 * them would else keep its GPUs for ever, and the other one never had its turn. */
+	/* Turns may be shorter than the time that it is waited for. A process that does
+	 * not leave in many of them would else keep its GPUs for ever, and the other
+	 * one never had its turn. */
 	if (gpu->wish == SW_GPU_WISH_AWAY)
 		gpu->waited_ns += now_ns - gpu->asked_at_ns;
 	gpu->asked_at_ns = now_ns;
@@ -323,8 +324,8 @@ void sw_supervisor_gpu_terms(struct sw_supervisor *supervisor, const char *words
 	for (uint32_t i = 0; i < supervisor->order->want.gpus.count; i++)
 		sw_share_page_limit(page, i, limit);
 	sw_share_page_share(page, share < 1000 || share == SW_PAGE_NO_SHARE ? share : 0);
-	/* Jobs that give way look there, and may be others'. They must know its name, which
-	 * nobody can guess. */
+	/* Jobs that give way look there, and may be others'. They must know its name,
+	 * which cannot be guessed. */
 	char told[PATH_MAX];
 	if (geteuid() == 0 && sw_share_page_told(supervisor->gpu.path, told))
 		(void)chmod(told, watched != 0 ? 0644 : 0600);

@@ -87,7 +87,7 @@ static void set_gpus(const struct sw_texts *gpus)
 	free(list);
 }
 
-/* Who the user is, where the environment does not say so already: asking may take long. */
+/* The user, where the environment does not say so already: asking may take long. */
 static void set_user(uid_t uid)
 {
 	if (getenv("HOME") != NULL && getenv("USER") != NULL && getenv("LOGNAME") != NULL && getenv("SHELL") != NULL)

@@ -183,7 +183,7 @@ _Noreturn void sw_logger_run(const struct sw_logger *logger)
 	for (size_t open_count = logger->count; open_count > 0;) {
 		if (poll(polls, logger->count + 1, -1) < 0)
 			continue;
-		/* Nobody writes there any more: the supervisor is gone. */
+		/* No process writes there any more: the supervisor is gone. */
 		if ((polls[logger->count].revents & (POLLIN | POLLHUP)) == POLLHUP)
 			polls[logger->count].fd = -1;
 		/* First: what the job says to being stopped comes behind the line about it. */

@@ -1,6 +1,6 @@
 /* The process that takes what a job writes from its pipes into bounded files. It has the user's
  * identity and does nothing else, so that a slow or dead file system holds up neither the
- * supervisor's timers nor more than this. It ends when nobody holds the other end of the pipes.
+ * supervisor's timers nor more than this. It ends when no process holds the other end of the pipes.
  *
  * Lines of the supervisor's own (`notes`: why the job was stopped) go where the job's errors go: to
  * the last of the streams. A file that the user named for standard output gets them only while what
@@ -40,7 +40,7 @@ struct sw_logger {
 	size_t count;
 	struct sw_log_tail *tail; /* shared with the supervisor */
 	int notes;		  /* whole lines to put between; -1: none come */
-	int ready;		  /* gets "" or what is wrong, then is closed; -1: nobody asks */
+	int ready;		  /* gets "" or what is wrong, then is closed; -1: not asked for */
 };
 
 /* Called in the child; never returns. */

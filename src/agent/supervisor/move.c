@@ -227,8 +227,8 @@ void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why
 	sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
-/* Whether nobody comes to its GPUs any more; then its memory leaves. It goes on until then: how
- * long a driver takes to begin is nobody's promise. */
+/* Whether no process comes to its GPUs any more; then its memory leaves. It goes on until then: how
+ * long a driver takes to begin is not promised. */
 static bool is_shut(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	struct sw_supervisor_move *move = &supervisor->move;

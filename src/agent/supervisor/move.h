@@ -18,7 +18,7 @@ struct sw_supervisor;
 /* How it goes to other GPUs. */
 struct sw_supervisor_move {
 	bool leaving;	    /* its memory is on its way out, or about to be, so that the rest can be moved */
-	bool shut;	    /* nobody else of it comes to its GPUs meanwhile */
+	bool shut;	    /* no other process of it comes to its GPUs meanwhile */
 	int64_t until_ns;   /* that is waited for */
 	uint32_t count;	    /* of its GPUs */
 	int64_t look_at_ns; /* SW_NEVER: nothing to look for */
@@ -45,7 +45,7 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why);
  * those that it goes to. */
 int sw_supervisor_move_pairs(const struct sw_supervisor *supervisor, struct sw_checkpoint_pair *pairs, size_t *ret_count,
 			     struct sw_err *err);
-/* Nobody goes on with a move that has not come to the driver yet. */
+/* A move that has not come to the driver yet is not continued. */
 void sw_supervisor_move_cancel(struct sw_supervisor *supervisor, const char *why);
 
 #endif

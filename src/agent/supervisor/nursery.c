@@ -60,7 +60,7 @@ int sw_nursery(int socket, struct sw_err *err)
 		return SW_EINPUT;
 	}
 	prctl(PR_SET_NAME, "sw:nursery");
-	signal(SIGCHLD, SIG_IGN); /* supervisors are nobody's concern once they are born */
+	signal(SIGCHLD, SIG_IGN); /* no process waits for supervisors once they are born */
 	signal(SIGINT, SIG_IGN);
 	char path[PATH_MAX];
 	int link;
@@ -75,8 +75,7 @@ int sw_nursery(int socket, struct sw_err *err)
 		if (link >= 0)
 			close(link);
 	}
-	/* Nothing is left to tidy. What checks for leaks at an exit would stop this
-	 * process from a child of its own, and wait for it, which cannot be while
-	 * children are nobody's concern. */
+	/* Nothing is left to tidy. What checks for leaks at an exit would stop this process from a
+	 * child of its own, and wait for it, which cannot be while children are not waited for. */
 	_exit(0);
 }

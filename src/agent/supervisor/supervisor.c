@@ -192,7 +192,7 @@ static int open_loop(struct sw_supervisor *supervisor, struct sw_err *err)
 	return 0;
 }
 
-/* The intent, on disk for good: from here on nobody else will ever start this run. Flushing a
+/* The intent, on disk for good: from here on no other process will ever start this run. Flushing a
  * folder that is new carries its own name above it, on the file systems that matter. */
 static int record_intent(struct sw_supervisor *supervisor, struct sw_err *err)
 {

@@ -9,9 +9,9 @@
  *  3. past its lease, if the run has one, the job is stopped as by its own signal and grace; past
  *     both the whole tree is killed, whatever else is going on. Without a lease it runs on,
  *     whatever becomes of agent and controller.
- *  4. exit.json is written when no process of the job is left, durably, before anybody is told.
+ *  4. exit.json is written when no process of the job is left, durably, before any client is told.
  *  5. the supervisor itself never waits for a file system of the user's, nor for
- *     anybody on its socket.
+ *     a client on its socket.
  */
 #ifndef SW_AGENT_SUPERVISOR_H
 #define SW_AGENT_SUPERVISOR_H

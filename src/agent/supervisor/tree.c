@@ -67,7 +67,7 @@ static void kill_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
 	sw_cgroup_kill(&supervisor->cgroup);
 	size_t living = 0, refused = 0;
-	/* Who forks as fast as it is killed is met again at once. */
+	/* A process that forks as fast as it is killed is met again at once. */
 	for (int round = 0; round < ROUNDS; round++) {
 		living = look(supervisor);
 		if (living == 0)
@@ -218,7 +218,7 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 	supervisor->pause = SW_PAUSE_NONE;
 	if (!supervisor->killing)
 		supervisor->look_at_ns = SW_NEVER;
-	/* First, so that nobody who wakes up goes on with leaving. */
+	/* First, so that no process that wakes up goes on with leaving. */
 	sw_supervisor_deep_return(supervisor, sw_now_boot_ns());
 	sw_supervisor_log_resume(supervisor, sw_now_boot_ns());
 	signal_tree(supervisor, SIGCONT);

@@ -6,7 +6,7 @@
 
 struct sw_supervisor;
 
-/* By whom and why the next order comes. */
+/* Where the next order comes from, and why. */
 void sw_supervisor_hear_why(struct sw_supervisor *supervisor, const char *why);
 /* A line in the job's log: it stands still now, goes on, has other GPUs, is about to be stopped. */
 void sw_supervisor_log_suspend(struct sw_supervisor *supervisor, int64_t now_ns);

@@ -89,7 +89,7 @@ static void write_distribution(const struct sw_html *page, double (*value_of)(co
 	plot->bottom = 42;
 	low *= 0.9;
 	high *= 1.05;
-	/* Nobody is faster than alone: a short axis is made longer to the right. */
+	/* No job is faster than alone: a short axis is made longer to the right. */
 	plot->x = sw_scale_log(plot->x.unit, low, plot->x.unit == SW_UNIT_FACTOR ? fmax(high, low * 10) : high);
 	plot->y = sw_scale_linear(SW_UNIT_SHARE, 0, 1);
 	plot->readout = true;

@@ -1,10 +1,10 @@
-/* Who gains and who loses by a policy: job by job against the baseline. An average hides this. Also
- * the deadlines, which are drawn alike. */
+/* Which jobs gain and which lose by a policy: job by job against the baseline. An average hides
+ * this. Also the deadlines, which are drawn alike. */
 #include "sim/report/page.h"
 
 #include "base/number.h"
 
-/* Nobody minds a second. */
+/* A second makes no difference. */
 #define SAME_NS SW_NS_PER_S
 
 struct part {
@@ -65,7 +65,7 @@ void sw_html_exchange(const struct sw_html *page)
 	const struct part fresh[3] = {{"good", "sooner", 0}, {"same", "same", 0}, {"bad", "later", 0}};
 	if (page->count < 2 || page->baseline == page->count)
 		return;
-	fputs("<section id=\"exchange\">\n<h2>Who gains, who loses against ", page->out);
+	fputs("<section id=\"exchange\">\n<h2>Which jobs gain, which lose against ", page->out);
 	sw_text_html(page->out, page->names[page->baseline]);
 	fputs("</h2>\n<p class=\"how\">Each job that finished under both is compared with itself; within a second counts as the "
 	      "same.</p>\n",

@@ -1,4 +1,4 @@
-/* The result in words: who is fastest, by how much, at what price; and what must be
+/* The result in words: which is fastest, by how much, at what price; and what must be
  * known before believing it. */
 #include "sim/report/page.h"
 

@@ -9,8 +9,8 @@
 #include "sim/result.h"
 
 /* Reals are rounded to six decimals; `log_hash` is a string of 16 hex digits; `assumptions` is an
- * array of lines. A `seed` beyond 2^63 - 1, which JSON readers would mangle, is a string. `out` is
- * the caller's, who also finds out about late write errors when closing it. */
+ * array of lines. A `seed` beyond 2^63 - 1, which JSON readers would mangle, is a string. The
+ * caller owns `out`, and finds late write errors when closing it. */
 int sw_report_json(FILE *out, const struct sw_result *result, struct sw_err *err);
 
 #endif

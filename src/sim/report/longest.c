@@ -1,4 +1,4 @@
-/* The jobs that waited longest: where to look when somebody complains. */
+/* The jobs that waited longest: where to look when a user complains. */
 #include "sim/report/page.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ static void write_job(const struct sw_html *page, const struct sw_outcome *job)
 void sw_html_longest(const struct sw_html *page)
 {
 	size_t wanted = page->count <= 3 ? LONGEST_MAX : page->count <= 8 ? 3 : 1;
-	sw_html_section(page, "longest", "Who waited longest", NULL);
+	sw_html_section(page, "longest", "The longest waits", NULL);
 	fputs("<div class=\"wide\"><table class=\"plain\">\n<thead><tr><th scope=\"col\">policy</th><th scope=\"col\">job</th><th "
 	      "scope=\"col\">GPUs</th>"
 	      "<th scope=\"col\">submitted at</th><th scope=\"col\">waited</th><th scope=\"col\">ran</th>"

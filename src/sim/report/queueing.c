@@ -204,7 +204,7 @@ int sw_html_queueing(const struct sw_html *page)
 	struct delays delays = {0};
 	int r = measure(page, &delays);
 	if (r == 0) {
-		sw_html_section(page, "queueing", "Who waits: queueing delay by job size",
+		sw_html_section(page, "queueing", "Queueing delay by job size",
 				"Time not on GPUs between submit and end. Dot: median. Cap: 95th percentile. Lower is better.");
 		if (delays.used > 0)
 			write_plot(page, &delays);

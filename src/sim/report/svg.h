@@ -17,7 +17,7 @@ struct sw_plot {
 	double width, height;
 	double left, right, top, bottom; /* margins */
 	struct sw_scale x, y;		 /* sw_plot_begin sets their pixels */
-	const char *label;		 /* for those who cannot see it */
+	const char *label;		 /* for readers that cannot see it */
 	const char *x_title;		 /* NULL for none */
 	const char *y_title;		 /* stands above the axis */
 	const char *y_floor_label;	 /* what lies on the floor of the y scale: "< 1 s"; NULL for none */

@@ -38,7 +38,7 @@ static const char *column_name(const struct reader *reader, const struct sw_colu
 	return sw_field_show(&reader->header.fields[reader->at.field[column - reader->layout->columns]], buffer);
 }
 
-/* Somebody listens: they hear of it and the reading goes on. Otherwise an error ends it, and
+/* The caller listens: they hear of it and the reading goes on. Otherwise an error ends it, and
  * anything less is passed over. */
 static int report(struct reader *reader, enum sw_trace_severity severity, const struct sw_column *column, const char *text)
 {

@@ -7,7 +7,7 @@
 #include "sim/trace/stream.h"
 #include "sim/trace/trace.h"
 
-/* Somebody who wants to hear everything and go on, instead of stopping at the first error. */
+/* A caller that wants to hear everything and go on, instead of stopping at the first error. */
 struct sw_trace_listener {
 	void (*problem)(void *user, const struct sw_trace_problem *problem);
 	/* A row was read as this job; it is the newest of the trace's, which is

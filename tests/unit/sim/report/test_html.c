@@ -339,7 +339,7 @@ static void test_exchange(void **state)
 	sw_result_summarise(other);
 	const struct set set = {{fifo, other}, 2};
 	char *page = page_of(&set);
-	assert_non_null(strstr(page, "Who gains, who loses against fifo"));
+	assert_non_null(strstr(page, "Which jobs gain, which lose against fifo"));
 	assert_non_null(strstr(
 		page,
 		"title=\"1 job\">25 %</td><td class=\"part\" title=\"1 job\">25 %</td><td class=\"part\" title=\"2 jobs\">50 %</td>"));
