@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 7
+#define SW_POLICY_ABI 8
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -171,6 +171,25 @@ uint32_t sw_view_gpus(const struct sw_view *view);	/* on nodes that are up */
 uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by nobody */
 /* Of these, on which the job fits beside runs that are suspended there; of a job whose own run is, those on which it is. */
 uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *job);
+
+/* What has happened since the last decision, while one is made: a set of these. What a decision
+ * itself does counts for the next one. */
+enum sw_view_change {
+	SW_CHANGE_ARRIVALS = 1,	    /* jobs came, or are not held back any more */
+	SW_CHANGE_STOPS = 2,	    /* runs stopped, whose jobs wait again */
+	SW_CHANGE_RELEASES = 4,	    /* jobs ended, are held back, or hold less where they are suspended */
+	SW_CHANGE_CAPACITY = 8,	    /* there are not as many GPUs, or free ones, as the last decision left */
+	SW_CHANGE_QUOTAS = 16,	    /* a tenant's quota was set */
+	SW_CHANGE_SPEEDS = 32,	    /* progress or a speed was measured */
+	SW_CHANGE_ALARMS = 64,	    /* alarms rang */
+	SW_CHANGE_PROTECTION = 128, /* the last decision was answered SW_TOO_SOON: that may be over */
+	SW_CHANGE_LOSSES = 256,	    /* and some of those stopped by a failure, or by the loss of GPUs */
+	SW_CHANGE_ALL = 511,	    /* after a change of policy */
+	/* A job that found no place may find one now. */
+	SW_CHANGE_ROOM = SW_CHANGE_RELEASES | SW_CHANGE_CAPACITY,
+};
+uint32_t sw_view_changes(const struct sw_view *view);
+
 uint32_t sw_view_waiting(const struct sw_view *view); /* how many jobs wait */
 uint32_t sw_view_running(const struct sw_view *view);
 const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id);
@@ -486,6 +505,10 @@ enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uin
 /* Runs the greedy decision over the policy's order: in order, who fits runs; for preemptive orders, who is behind and in the way is preempted.
  * It is what a policy without `decide` gets. */
 void sw_plan_by_order(struct sw_plan *plan);
+/* Asks for another decision once this one is carried out, at the next nanosecond. */
+void sw_plan_again(struct sw_plan *plan);
+/* The policy's memory for one decision (scratch_size bytes, zeroed before it), or NULL. */
+void *sw_plan_scratch(struct sw_plan *plan);
 struct sw_view *sw_plan_view(struct sw_plan *plan);
 
 /* ------------------------------------------------------------------------------------------------ orders and alarms */
@@ -567,6 +590,9 @@ struct sw_policy {
 	size_t state_size;	/* bytes of sw_view_state() */
 	size_t job_state_size;	/* bytes of sw_job_state() */
 	size_t node_state_size; /* bytes of sw_node_state() */
+	size_t scratch_size;	/* bytes of sw_plan_scratch() */
+	/* For callbacks that serve several policies: sw_view_policy(view)->context. */
+	const void *context;
 	/* It pauses jobs, and takes over those that it finds paused when it is put in charge. For others these go on as soon as they can, or are preempted. */
 	bool pauses;
 

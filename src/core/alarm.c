@@ -61,8 +61,8 @@ void sw_alarms_ring(struct sw_engine *engine)
 	}
 	if (engine->ringing.count > 1)
 		qsort(engine->ringing.items, engine->ringing.count, sizeof *engine->ringing.items, by_id);
-	for (size_t i = 0; i < engine->ringing.count && engine->policy->alarm != NULL; i++)
-		engine->policy->alarm(&engine->view, &engine->jobs.items[engine->ringing.items[i]].seen);
+	for (size_t i = 0; i < engine->ringing.count; i++)
+		sw_tell_alarm(engine, &engine->jobs.items[engine->ringing.items[i]]);
 }
 
 sw_ns sw_alarms_next(const struct sw_engine *engine)

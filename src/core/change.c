@@ -109,7 +109,7 @@ void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 	if (!runs) {
 		sw_engine_forget_home(engine, job);
 		sw_engine_set_home(engine, job, parts);
-		sw_engine_tell_freed(engine, job);
+		sw_tell_freed(engine, job);
 		return;
 	}
 	sw_ledger_give(ledger, before, share);
@@ -128,6 +128,5 @@ void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 						      .parts = parts,
 						      .mask = mask});
 	sw_alarm_drop(engine, job->seen.id.v);
-	if (engine->policy->started != NULL)
-		engine->policy->started(&engine->view, &job->seen);
+	sw_tell_started(engine, job);
 }

@@ -17,6 +17,7 @@ static int give_policy_its_memory(struct sw_engine *engine)
 {
 	size_t per_job = engine->policy->job_state_size;
 	free(engine->policy_state);
+	free(engine->scratch);
 	free(engine->node_states);
 	if (engine->job_states_each > 0)
 		sw_table_release(&engine->job_states, &engine->job_states_room, engine->job_states_each);
@@ -24,7 +25,8 @@ static int give_policy_its_memory(struct sw_engine *engine)
 	engine->node_states = NULL;
 	engine->node_states_capacity = 0;
 	engine->policy_state = calloc(1, engine->policy->state_size + 1);
-	if (engine->policy_state == NULL ||
+	engine->scratch = calloc(1, engine->policy->scratch_size + 1);
+	if (engine->policy_state == NULL || engine->scratch == NULL ||
 	    (per_job > 0 && sw_table_make_room(&engine->job_states, &engine->job_states_room, per_job, engine->jobs.room) < 0))
 		return SW_ENOMEM;
 	return sw_engine_reserve_node_states(engine, engine->topology->node_count);
@@ -55,6 +57,7 @@ int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, co
 		sw_err_detail(err, "%s", complaint);
 		return r;
 	}
+	engine->changes_next = SW_CHANGE_ALL;
 	engine->order.exact =
 		engine->config.terms.exact_ties && engine->order.rule != NULL && engine->order.rule->ties == SW_TIES_WAITING_FIRST;
 	return 0;
@@ -200,6 +203,19 @@ static const char *what_stalls(struct sw_engine *engine, sw_ns wake_at, size_t e
 	return NULL;
 }
 
+static void ask_policy(struct sw_engine *engine)
+{
+	struct sw_plan *plan = &engine->plan;
+	if (engine->policy->scratch_size > 0)
+		memset(engine->scratch, 0, engine->policy->scratch_size);
+	sw_tell_begin(engine);
+	if (engine->policy->decide != NULL)
+		plan->wake_at = engine->policy->decide(plan);
+	else
+		sw_plan_by_order(plan);
+	sw_tell_end(engine);
+}
+
 static sw_ns decide_once(struct sw_engine *engine)
 {
 	struct sw_plan *plan = &engine->plan;
@@ -208,16 +224,16 @@ static sw_ns decide_once(struct sw_engine *engine)
 		sw_plan_rouse(plan);
 	if (plan->entries.count > 0) /* the policy decides on what that leaves, in a step of its own */
 		plan->wake_at = engine->now + 1;
-	else if (engine->policy->decide != NULL)
-		plan->wake_at = engine->policy->decide(plan);
 	else
-		sw_plan_by_order(plan);
+		ask_policy(engine);
 	sw_plan_commit(plan);
 	/* A wish to be woken now or earlier would stop time. */
 	if (plan->wake_at <= engine->now) {
 		plan->misuses++;
 		plan->wake_at = engine->now + 1000000;
 	}
+	if (plan->again)
+		plan->wake_at = engine->now + 1;
 	engine->misuses = plan->misuses == 0 ? 0 : engine->misuses + plan->misuses;
 	plan->misuses = 0;
 	/* Somebody who waits was told that another is protected: until then. */

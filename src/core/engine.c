@@ -75,6 +75,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_vec_free(&engine->ringing);
 	sw_topology_free(engine->topology);
 	free(engine->policy_state);
+	free(engine->scratch);
 	if (engine->job_states_each > 0)
 		sw_table_release(&engine->job_states, &engine->job_states_room, engine->job_states_each);
 	free(engine->node_states);

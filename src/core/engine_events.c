@@ -85,8 +85,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 		return 0;
 	}
 	sw_engine_count_rule(engine, &job->seen, true);
-	if (engine->policy->submit != NULL)
-		engine->policy->submit(&engine->view, &job->seen);
+	sw_tell_submit(engine, job);
 	if (spec->held) {
 		job->seen.state = SW_JOB_HELD;
 		return 0;
@@ -161,6 +160,7 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 {
 	if (job->seen.state > SW_JOB_RUNNING || job->seen.knowledge == SW_UNKNOWN || event->left_ns < 0)
 		return;
+	sw_tell_change(engine, SW_CHANGE_SPEEDS);
 	job->seen.work_left_ns = event->left_ns;
 	/* Within its present state, whatever the event says. */
 	job->seen.work_left_as_of = event->as_of < job->seen.since ? job->seen.since
@@ -201,8 +201,8 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 	}
 	sw_engine_set_held(engine, job);
 	sw_engine_relane(engine, job);
-	if (ran && engine->policy->stopped != NULL)
-		engine->policy->stopped(&engine->view, &job->seen);
+	if (ran)
+		sw_tell_stopped(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
 }
 
@@ -220,6 +220,7 @@ static void release(struct sw_engine *engine, struct sw_core_job *job)
 	job->held_next = false;
 	if (job->seen.state != SW_JOB_HELD)
 		return;
+	sw_tell_change(engine, SW_CHANGE_ARRIVALS);
 	job->seen.state = job->can_resume ? SW_JOB_SUSPENDED : SW_JOB_WAITING;
 	job->seen.since = engine->now;
 	sw_bitmap_add(&engine->waiting, job->seen.id.v);
@@ -278,6 +279,7 @@ static int set_quota(struct sw_engine *engine, uint32_t tenant, uint32_t gpus)
 	if (!sw_engine_grow_tenants(engine, tenant))
 		return SW_ENOMEM;
 	engine->tenants.items[tenant].quota = gpus;
+	sw_tell_change(engine, SW_CHANGE_QUOTAS);
 	if (engine->quotas)
 		return 0;
 	engine->quotas = true;
@@ -371,6 +373,7 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_SPEED:
 		job = job_of_answer(engine, event);
 		if (job != NULL) {
+			sw_tell_change(engine, SW_CHANGE_SPEEDS);
 			job->speed_milli = event->speed_milli;
 			job->speed_epoch = event->epoch;
 		}

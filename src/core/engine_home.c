@@ -40,12 +40,6 @@ void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job)
 	job->stands = SW_NO_PART;
 }
 
-void sw_engine_tell_freed(struct sw_engine *engine, const struct sw_core_job *job)
-{
-	if (engine->policy->freed != NULL)
-		engine->policy->freed(&engine->view, &job->seen);
-}
-
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job)
 {
 	int r = sw_order_relane(engine, job);
@@ -101,7 +95,7 @@ void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
 	if (waits)
 		sw_order_add(engine, job);
 	if (stood)
-		sw_engine_tell_freed(engine, job);
+		sw_tell_freed(engine, job);
 }
 
 /* What its run holds, running or standing, with or without its GPU memory from now on. */
@@ -133,8 +127,7 @@ static void step_back(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_set_waiting(engine, job, false);
 	sw_engine_leave(engine, job, parts);
 	sw_engine_relane(engine, job);
-	if (engine->policy->stopped != NULL)
-		engine->policy->stopped(&engine->view, &job->seen);
+	sw_tell_stopped(engine, job);
 	sw_order_add(engine, job);
 	sw_engine_hold_if_due(engine, job);
 }
@@ -197,8 +190,7 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 		engine,
 		(struct sw_command){
 			.kind = SW_CMD_START, .resume = resumes, .job = job->seen.id.v, .epoch = job->epoch, .gpus = gpus, .parts = parts});
-	if (engine->policy->started != NULL)
-		engine->policy->started(&engine->view, &job->seen);
+	sw_tell_started(engine, job);
 	sw_order_add(engine, job);
 }
 
@@ -215,5 +207,5 @@ void sw_engine_note_keeps(struct sw_engine *engine, struct sw_core_job *job, boo
 		sw_order_mark(engine, job);
 	}
 	if (leaves_more)
-		sw_engine_tell_freed(engine, job);
+		sw_tell_freed(engine, job);
 }

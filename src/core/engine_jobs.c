@@ -178,8 +178,7 @@ void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum s
 	sw_engine_count_rule(engine, &job->seen, false);
 	job->seen.state = (uint8_t)state;
 	job->seen.since = engine->now;
-	if (engine->policy->ended != NULL)
-		engine->policy->ended(&engine->view, &job->seen);
+	sw_tell_ended(engine, job);
 	void *own = sw_job_state(&engine->view, &job->seen);
 	if (own != NULL)
 		memset(own, 0, engine->policy->job_state_size);
@@ -193,6 +192,7 @@ void sw_engine_set_held(struct sw_engine *engine, struct sw_core_job *job)
 	job->seen.state = SW_JOB_HELD;
 	job->seen.since = engine->now;
 	job->held_next = false;
+	sw_tell_change(engine, SW_CHANGE_RELEASES);
 }
 
 void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job)
@@ -209,8 +209,8 @@ void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_engine_set_waiting(engine, job, false);
 	job->keeps = SW_KEEPS_UNKNOWN;
-	if (engine->policy->stopped != NULL)
-		engine->policy->stopped(&engine->view, &job->seen);
+	sw_tell_change(engine, SW_CHANGE_LOSSES);
+	sw_tell_stopped(engine, job);
 	sw_order_add(engine, job);
 	sw_engine_hold_if_due(engine, job);
 }

@@ -18,6 +18,7 @@ void sw_plan_reset(struct sw_plan *plan)
 {
 	plan->entries.count = 0;
 	plan->walks = false;
+	plan->again = false;
 	plan->wake_at = SW_TIME_NEVER;
 	plan->protected_until = SW_TIME_NEVER;
 }
@@ -25,6 +26,16 @@ void sw_plan_reset(struct sw_plan *plan)
 struct sw_view *sw_plan_view(struct sw_plan *plan)
 {
 	return &plan->engine->view;
+}
+
+void sw_plan_again(struct sw_plan *plan)
+{
+	plan->again = true;
+}
+
+void *sw_plan_scratch(struct sw_plan *plan)
+{
+	return plan->engine->policy->scratch_size > 0 ? plan->engine->scratch : NULL;
 }
 
 void sw_plan_by_order(struct sw_plan *plan)

@@ -36,8 +36,7 @@ static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const
 	job->seen.preemptions++;
 	tell_stop(engine, job, entry, SW_REASON_PREEMPTED);
 	sw_alarm_drop(engine, job->seen.id.v);
-	if (engine->policy->stopped != NULL)
-		engine->policy->stopped(&engine->view, &job->seen);
+	sw_tell_stopped(engine, job);
 }
 
 static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
@@ -64,8 +63,7 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 	command.epoch = job->epoch;
 	sw_engine_command(engine, command);
 	sw_alarm_drop(engine, job->seen.id.v);
-	if (engine->policy->started != NULL)
-		engine->policy->started(&engine->view, &job->seen);
+	sw_tell_started(engine, job);
 }
 
 void sw_plan_commit(struct sw_plan *plan)

@@ -147,7 +147,14 @@ enum sw_answer sw_plan_run(struct sw_plan *plan, const struct sw_job *seen, cons
 	wish = wish != NULL ? wish : &ordinary;
 	if (job == NULL || !is_wish(plan->engine, job, wish))
 		return sw_plan_misuse(plan);
+	enum sw_answer answer = SW_MISUSE;
 	if (sw_job_is_waiting(&job->seen))
-		return run_waiting(plan, job, wish);
-	return job->seen.state == SW_JOB_RUNNING ? run_running(plan, job, wish) : sw_plan_misuse(plan);
+		answer = run_waiting(plan, job, wish);
+	else if (job->seen.state == SW_JOB_RUNNING)
+		answer = run_running(plan, job, wish);
+	else
+		sw_plan_misuse(plan);
+	if (answer == SW_TOO_SOON)
+		sw_tell_change(plan->engine, SW_CHANGE_PROTECTION);
+	return answer;
 }

@@ -67,6 +67,8 @@ static enum sw_answer preempt(struct sw_plan *plan, struct sw_core_job *job)
 	enum sw_answer answer = sw_plan_may_stop(plan->engine, job);
 	if (answer == SW_YES)
 		sw_plan_lift(plan, job);
+	if (answer == SW_TOO_SOON)
+		sw_tell_change(plan->engine, SW_CHANGE_PROTECTION);
 	return answer;
 }
 

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "core/save.h"
 
-#define CONDUCT_FORMAT 4u
+#define CONDUCT_FORMAT 5u
 #define SEQ_MAX (INT64_C(1) << 38)
 
 /* ---- walks */
@@ -55,6 +55,9 @@ static void pack_rest(struct sw_pack *pack, struct sw_engine *engine)
 	sw_pack_u32(pack, &engine->idle_decisions);
 	sw_pack_u32(pack, &engine->empty_decisions);
 	sw_pack_u32(pack, &engine->misuses);
+	sw_pack_u32(pack, &engine->changes_next);
+	sw_pack_u32(pack, &engine->gpus_up_left);
+	sw_pack_u32(pack, &engine->gpus_free_left);
 }
 
 /* Whose conduct it is. Where this is not what the reader would write itself, it cannot go on with it. */
@@ -201,7 +204,8 @@ static int load_mind(struct sw_pack *pack, struct sw_engine *engine)
 	size_t per_job = engine->policy->job_state_size, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START, saved = 0;
 	pack_rest(pack, engine);
-	if (engine->order.seq < 1 || engine->order.seq > SEQ_MAX || engine->order.fresh_index < 0 || engine->order.fresh_index > SEQ_MAX)
+	if (engine->order.seq < 1 || engine->order.seq > SEQ_MAX || engine->order.fresh_index < 0 || engine->order.fresh_index > SEQ_MAX ||
+	    engine->changes_next > SW_CHANGE_ALL)
 		sw_pack_fail(pack);
 	pack_own(pack, engine->policy_state, engine->policy->state_size, &sum);
 	if (nodes_size > 0)

@@ -103,6 +103,7 @@ struct sw_plan {
 	SW_VEC(struct sw_plan_entry) entries;
 	uint32_t misuses;
 	sw_ns wake_at;
+	bool again;		 /* there is another decision once this one is carried out */
 	sw_ns protected_until;	 /* the earliest end of a protection that stood in somebody's way */
 	SW_VEC(uint32_t) lifted; /* who was preempted for the job that is being placed */
 	bool walks;		 /* over the order */
@@ -143,7 +144,10 @@ struct sw_engine {
 	struct sw_order_book order;
 	struct sw_plan plan;
 	void *policy_state;
-	char *job_states; /* by job, as a table of so many bytes each */
+	void *scratch;			       /* of the policy, for one decision */
+	uint32_t changes, changes_next;	       /* bits of enum sw_view_change: for the decision that is made, and for the next */
+	uint32_t gpus_up_left, gpus_free_left; /* as the last decision left them */
+	char *job_states;		       /* by job, as a table of so many bytes each */
 	size_t job_states_each, job_states_room;
 	char *node_states;
 	size_t node_states_capacity;
@@ -237,8 +241,6 @@ struct sw_share sw_engine_standing_share(const struct sw_core_job *job);
 /* Its run stands on these parts from now on, which stay where they are meanwhile; or it does not any more, if it did. */
 void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job);
-/* What its run holds while it stands, or would hold, is less from now on: the policy hears of it. */
-void sw_engine_tell_freed(struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether its GPU memory leaves the GPUs while it stands. */
 void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool frees);
 /* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */
@@ -253,6 +255,20 @@ void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job);
 void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t node);
 /* Whether its run, stopped, would keep its state, and its GPU memory leave the GPUs. */
 void sw_engine_note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps, bool frees);
+
+/* ---- what the policy hears (tell.c): its callbacks, and bits of enum sw_view_change for its
+ * next decision */
+void sw_tell_change(struct sw_engine *engine, uint32_t change);
+/* Around a decision. */
+void sw_tell_begin(struct sw_engine *engine);
+void sw_tell_end(struct sw_engine *engine);
+void sw_tell_submit(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_started(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_stopped(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_ended(struct sw_engine *engine, const struct sw_core_job *job);
+/* What its run holds while it stands, or would hold, is less from now on. */
+void sw_tell_freed(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job);
 
 /* ---- the policy in charge (charge.c) */
 /* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to `params` (NULL: presets). */

@@ -38,11 +38,9 @@ static const struct sw_param params[] = {
 static const struct sw_order order = {.by_class = true, .ties = SW_TIES_BY_ARRIVAL};
 
 struct desk {
-	uint32_t first, last;	  /* of the list */
-	uint32_t gpus, gpus_free; /* as the last decision left them */
-	bool freed;		  /* somebody stopped or ended since */
-	bool blocked;		  /* a guaranteed job has lost its patience */
-	bool over_quota;	  /* a job was refused for its quota since something changed */
+	uint32_t first, last; /* of the list */
+	bool blocked;	      /* a guaranteed job has lost its patience */
+	bool over_quota;      /* a job was refused for its quota since something changed */
 	struct sw_antman_muri muri;
 };
 
@@ -112,23 +110,10 @@ static void started(struct sw_view *view, const struct sw_job *job)
 		delist(view, job);
 }
 
-static void ended(struct sw_view *view, const struct sw_job *job)
-{
-	struct desk *desk = sw_view_state(view);
-	delist(view, job);
-	desk->freed = true;
-}
-
-static void freed(struct sw_view *view, const struct sw_job *job)
-{
-	(void)job;
-	struct desk *desk = sw_view_state(view);
-	desk->freed = true;
-}
-
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
-	ended(view, job);
+	delist(view, job);
+	/* It is there for the decision that it brings. */
 	if (!sw_view_param(view, MURI)->number)
 		sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
 }
@@ -151,7 +136,6 @@ static bool note(struct turn *turn, const struct sw_job *job, enum sw_answer ans
 	struct card *card = sw_job_state(turn->view, job);
 	card->over_quota = answer == SW_OVER_QUOTA;
 	turn->desk->over_quota |= card->over_quota;
-	turn->desk->freed |= answer == SW_TOO_SOON; /* try again when the core wakes us for it */
 	return answer == SW_YES;
 }
 
@@ -238,13 +222,10 @@ static sw_ns decide(struct sw_plan *plan)
 		return SW_TIME_NEVER;
 	}
 	struct turn turn = {.plan = plan, .view = view, .desk = desk, .next = desk->first, .lending = true};
-	turn.changed = desk->freed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view);
-	desk->freed = false;
+	turn.changed = (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_STOPS | SW_CHANGE_ALARMS | SW_CHANGE_PROTECTION)) != 0;
 	desk->blocked &= !turn.changed;
 	desk->over_quota &= !turn.changed;
 	serve(&turn);
-	desk->gpus = sw_view_gpus(view);
-	desk->gpus_free = sw_view_gpus_free(view);
 	return SW_TIME_NEVER;
 }
 
@@ -276,9 +257,7 @@ const struct sw_policy sw_policy_antman = {
 	.key = key,
 	.started = started,
 	.stopped = stopped,
-	.ended = ended,
-	.freed = freed,
-	.alarm = freed, /* it is there for the decision that it brings */
+	.ended = delist,
 	.decide = decide,
 	.explain = explain,
 };

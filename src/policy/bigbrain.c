@@ -42,9 +42,7 @@ static const struct sw_order order = {.ties = SW_TIES_BY_ARRIVAL};
 struct desk {
 	uint32_t splits[SPLITS_MAX]; /* ids of jobs that run split */
 	uint32_t split_count;
-	uint32_t gpus, gpus_free; /* as the last decision left them */
-	bool freed;		  /* somebody stopped or ended since */
-	bool over_quota;	  /* somebody was refused for its quota, which may change unseen */
+	bool over_quota; /* somebody was refused for its quota, which may change unseen */
 };
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
@@ -73,16 +71,7 @@ static void started(struct sw_view *view, const struct sw_job *job)
 
 static void ended(struct sw_view *view, const struct sw_job *job)
 {
-	struct desk *desk = sw_view_state(view);
-	forget(desk, job->id.v);
-	desk->freed = true;
-}
-
-static void freed(struct sw_view *view, const struct sw_job *job)
-{
-	(void)job;
-	struct desk *desk = sw_view_state(view);
-	desk->freed = true;
+	forget(sw_view_state(view), job->id.v);
 }
 
 /* ---- the decision */
@@ -122,7 +111,7 @@ static enum sw_answer start(struct sw_plan *plan, const struct sw_job *job)
 }
 
 /* Makes a split job whole if that pays. */
-static void merge(struct sw_plan *plan, struct desk *desk, const struct sw_job *job)
+static void merge(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	sw_ns restart = sw_view_param(view, SW_BIGBRAIN_RESTART)->number, left = sw_bigbrain_left(view, job);
@@ -134,18 +123,16 @@ static void merge(struct sw_plan *plan, struct desk *desk, const struct sw_job *
 	sw_ns now = sw_bigbrain_takes(left, step), whole = sw_bigbrain_takes(left, 1000 + place.use_milli);
 	if (now <= whole || now - whole <= restart)
 		return;
-	enum sw_answer answer = sw_plan_stop(plan, job, SW_PREEMPT);
-	desk->freed |= answer == SW_TOO_SOON; /* the core wakes us for it */
-	if (answer == SW_YES)
+	if (sw_plan_stop(plan, job, SW_PREEMPT) == SW_YES)
 		(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&place.where, 1)));
 }
 
-static void merge_all(struct sw_plan *plan, struct desk *desk)
+static void merge_all(struct sw_plan *plan, const struct desk *desk)
 {
 	for (uint32_t s = 0; s < desk->split_count; s++) {
 		const struct sw_job *job = sw_view_job(sw_plan_view(plan), (struct sw_job_id){desk->splits[s]});
 		if (job != NULL && job->state == SW_JOB_RUNNING)
-			merge(plan, desk, job);
+			merge(plan, job);
 	}
 }
 
@@ -169,13 +156,10 @@ static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct desk *desk = sw_view_state(view);
-	bool changed = desk->freed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view);
-	desk->freed = false;
+	bool changed = (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_STOPS | SW_CHANGE_PROTECTION)) != 0;
 	if (changed)
 		merge_all(plan, desk);
 	serve(plan, desk, changed);
-	desk->gpus = sw_view_gpus(view);
-	desk->gpus_free = sw_view_gpus_free(view);
 	return SW_TIME_NEVER;
 }
 
@@ -231,7 +215,6 @@ const struct sw_policy sw_policy_bigbrain = {
 	.started = started,
 	.stopped = ended,
 	.ended = ended,
-	.freed = freed,
 	.decide = decide,
 	.explain = explain,
 };

@@ -87,7 +87,7 @@ struct seat {
 
 static const struct sw_policy *base_of(const struct sw_view *view)
 {
-	return ((const struct sw_packed *)(const void *)sw_view_policy(view))->base;
+	return sw_view_policy(view)->context;
 }
 
 static size_t aligned(size_t size)
@@ -543,7 +543,7 @@ bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
 	if (base->order == NULL || base->decide != NULL || base->param_count + OWN_PARAMS > SW_PACK_PARAMS_MAX ||
 	    strlen(base->name) + sizeof SW_PACK_SUFFIX > sizeof packed->name)
 		return false;
-	*packed = (struct sw_packed){.base = base};
+	*packed = (struct sw_packed){0};
 	snprintf(packed->name, sizeof packed->name, "%s" SW_PACK_SUFFIX, base->name);
 	snprintf(packed->about, sizeof packed->about, "%s, and whoever finds no place beside a running job with which it does well",
 		 base->name);
@@ -559,6 +559,7 @@ bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
 		.state_size = aligned(base->state_size) + sizeof(struct desk),
 		.job_state_size = aligned(base->job_state_size) + sizeof(struct seat),
 		.node_state_size = base->node_state_size,
+		.context = base,
 		.order = base->order,
 		.key = base->key,
 		.start = start,

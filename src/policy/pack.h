@@ -9,8 +9,7 @@
 
 /* A policy made of another. */
 struct sw_packed {
-	struct sw_policy policy; /* first: a pointer to it is a pointer to this */
-	const struct sw_policy *base;
+	struct sw_policy policy;
 	char name[64];
 	char about[160];
 	struct sw_param params[SW_PACK_PARAMS_MAX]; /* the base's, then ours */

@@ -42,9 +42,8 @@ static const struct sw_param params[] = {
 static const struct sw_order order = {.by_class = true, .ties = SW_TIES_BY_ARRIVAL};
 
 struct desk {
-	uint32_t gpus, gpus_free, waiting; /* as the last decision left them */
-	bool changed;			   /* who found no place may find one now */
-	uint32_t overtakes;		   /* starts while an older job waited */
+	bool changed;	    /* a job that found no place may find one now */
+	uint32_t overtakes; /* starts while an older job waited */
 };
 
 struct card {
@@ -147,8 +146,6 @@ static void account(struct sw_view *view, const struct sw_job *job)
 static void enter(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
-	struct desk *desk = sw_view_state(view);
-	desk->changed = true;
 	if (!sw_job_is_waiting(job))
 		return;
 	card->as_of = sw_view_now(view);
@@ -162,14 +159,6 @@ static void started(struct sw_view *view, const struct sw_job *job)
 	struct desk *desk = sw_view_state(view);
 	const struct sw_job *oldest = sw_view_next_waiting(view, NULL);
 	desk->overtakes += oldest != NULL && oldest->id.v < job->id.v && job->since == sw_view_now(view);
-}
-
-/* It has ended, or its run holds less. */
-static void freed(struct sw_view *view, const struct sw_job *job)
-{
-	(void)job;
-	struct desk *desk = sw_view_state(view);
-	desk->changed = true;
 }
 
 static void alarm(struct sw_view *view, const struct sw_job *job)
@@ -294,16 +283,13 @@ static sw_ns decide(struct sw_plan *plan)
 	struct sw_view *view = sw_plan_view(plan);
 	struct desk *desk = sw_view_state(view);
 	struct turn turn = {.plan = plan, .view = view};
-	if (desk->changed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view) ||
-	    desk->waiting != sw_view_waiting(view)) {
+	const uint32_t changes = SW_CHANGE_ROOM | SW_CHANGE_ARRIVALS | SW_CHANGE_STOPS;
+	if (desk->changed || (sw_view_changes(view) & changes) != 0) {
 		const struct sw_job *job = sw_order_next(plan, false);
 		while (job != NULL)
 			job = sw_order_next(plan, !serve(&turn, job));
 	}
 	desk->changed = turn.preempted || turn.too_soon;
-	desk->gpus = sw_view_gpus(view);
-	desk->gpus_free = sw_view_gpus_free(view);
-	desk->waiting = sw_view_waiting(view);
 	return turn.preempted ? sw_view_now(view) + RETRY_NS : SW_TIME_NEVER;
 }
 
@@ -342,8 +328,6 @@ const struct sw_policy sw_policy_philly = {
 	.submit = enter,
 	.started = started,
 	.stopped = enter,
-	.ended = freed,
-	.freed = freed,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,

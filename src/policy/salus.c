@@ -91,23 +91,9 @@ static void watch(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_clear(view, job);
 }
 
-static void submit(struct sw_view *view, const struct sw_job *job)
-{
-	struct desk *desk = desk_of(view);
-	uint32_t link = job->id.v + 1;
-	*(desk->last_fresh == 0 ? &desk->first_fresh : &card_of(view, linked(view, desk->last_fresh))->next_fresh) = link;
-	desk->last_fresh = link;
-}
-
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
 	sw_salus_leave(view, job);
-	desk_of(view)->changed = true;
-}
-
-static void freed(struct sw_view *view, const struct sw_job *job)
-{
-	(void)job;
 	desk_of(view)->changed = true;
 }
 
@@ -133,27 +119,6 @@ static void started(struct sw_view *view, const struct sw_job *job)
 		sw_salus_found(view, job);
 	else
 		sw_salus_enter(view, job, room, job->paused ? 0 : room_of(view, room)->lanes);
-}
-
-/* The bytes of a job that is gone are wiped: it must not be in any list. */
-static void drop_fresh(struct sw_view *view, const struct sw_job *job)
-{
-	struct desk *desk = desk_of(view);
-	uint32_t link = job->id.v + 1, before = 0;
-	for (uint32_t at = desk->first_fresh; at != 0; before = at, at = card_of(view, linked(view, at))->next_fresh) {
-		if (at != link)
-			continue;
-		uint32_t next = card_of(view, job)->next_fresh;
-		*(before == 0 ? &desk->first_fresh : &card_of(view, linked(view, before))->next_fresh) = next;
-		desk->last_fresh = next == 0 ? before : desk->last_fresh;
-		return;
-	}
-}
-
-static void ended(struct sw_view *view, const struct sw_job *job)
-{
-	stopped(view, job);
-	drop_fresh(view, job);
 }
 
 static void alarm(struct sw_view *view, const struct sw_job *job)
@@ -287,43 +252,34 @@ static void serve_all(struct turn *turn)
 	}
 }
 
-/* Those that came since the last decision, where nothing has changed for those who wait. */
+/* Those that came since the last decision, where nothing has changed for those that wait. */
 static void serve_fresh(struct turn *turn)
 {
 	struct desk *desk = desk_of(turn->view);
-	for (const struct sw_job *job = linked(turn->view, desk->first_fresh); job != NULL && desk->blocked == 0;
-	     job = linked(turn->view, card_of(turn->view, job)->next_fresh))
-		if (sw_job_is_waiting(job))
-			desk->changed |= settle(turn, job) == SW_OVER_QUOTA;
+	while (desk->blocked == 0) {
+		const struct sw_job *job = sw_order_next_fresh(turn->plan);
+		if (job == NULL)
+			return;
+		desk->changed |= settle(turn, job) == SW_OVER_QUOTA;
+	}
 }
 
 static void serve(struct turn *turn)
 {
-	struct sw_view *view = turn->view;
-	struct desk *desk = desk_of(view);
-	uint32_t fresh = 0;
-	for (const struct sw_job *job = linked(view, desk->first_fresh); job != NULL; job = linked(view, card_of(view, job)->next_fresh))
-		fresh += sw_job_is_waiting(job);
-	/* Some were released: nobody says so. */
-	turn->everywhere = desk->waiting + fresh != sw_view_waiting(view);
-	if (turn->everywhere || desk->changed || desk->gpus != sw_view_gpus(view) || desk->gpus_free != sw_view_gpus_free(view)) {
-		desk->changed = false;
-		serve_all(turn);
-	} else {
+	struct desk *desk = desk_of(turn->view);
+	uint32_t changes = sw_view_changes(turn->view);
+	turn->everywhere = (changes & SW_CHANGE_LOSSES) != 0;
+	if (!desk->changed && (changes & (SW_CHANGE_ROOM | SW_CHANGE_STOPS)) == 0) {
 		serve_fresh(turn);
+		return;
 	}
-	while (desk->first_fresh != 0) {
-		struct card *card = card_of(view, linked(view, desk->first_fresh));
-		desk->first_fresh = card->next_fresh;
-		card->next_fresh = 0;
-	}
-	desk->last_fresh = 0;
+	desk->changed = false;
+	serve_all(turn);
 }
 
 static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct desk *desk = desk_of(view);
 	struct turn turn = {.plan = plan, .view = view};
 	serve(&turn);
 	uint32_t room;
@@ -331,9 +287,6 @@ static sw_ns decide(struct sw_plan *plan)
 		sw_salus_spread(view, room, lanes_of(view));
 		take_turns(plan, room);
 	}
-	desk->waiting = sw_view_waiting(view);
-	desk->gpus = sw_view_gpus(view);
-	desk->gpus_free = sw_view_gpus_free(view);
 	return SW_TIME_NEVER;
 }
 
@@ -365,11 +318,9 @@ const struct sw_policy sw_policy_salus = {
 	.pauses = true,
 	.order = &order,
 	.key = key,
-	.submit = submit,
 	.started = started,
 	.stopped = stopped,
-	.ended = ended,
-	.freed = freed,
+	.ended = stopped,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,

@@ -36,18 +36,15 @@ struct room {
 };
 
 struct card {
-	uint32_t room;	     /* link to its keeper; 0: it is in none */
-	uint32_t next_fresh; /* link */
-	struct room own;     /* if it is the keeper */
+	uint32_t room;	 /* link to its keeper; 0: it is in none */
+	struct room own; /* if it is the keeper */
 };
 
 struct desk {
 	struct list open[SIZES_MAX + 1]; /* rooms that could take one more, by their GPUs */
 	struct list due;		 /* rooms in which something happened */
-	uint32_t first_fresh, last_fresh;
-	uint32_t waiting, gpus, gpus_free; /* as the last decision left them */
-	uint32_t blocked;		   /* link to the job that nobody overtakes; 0: none */
-	bool changed;			   /* who found no place may find one now */
+	uint32_t blocked;		 /* link to the job that nobody overtakes; 0: none */
+	bool changed;			 /* who found no place may find one now */
 };
 
 static inline struct card *card_of(struct sw_view *view, const struct sw_job *job)

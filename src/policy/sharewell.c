@@ -48,8 +48,7 @@ static const struct sw_order order = {.preemptive = true, .by_class = true, .tie
 
 struct desk {
 	struct sw_seats seats;
-	uint32_t gpus, gpus_free; /* as the last decision left them */
-	bool changed;		  /* somebody stopped, ended, lost patience or changed queues since */
+	bool changed; /* a quota or a protection stood in the way, which may be another next time */
 };
 
 struct card {
@@ -164,8 +163,6 @@ static void rekey_filler(struct sw_view *view, const struct sw_seat *host)
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
-	struct desk *desk = sw_view_state(view);
-	desk->changed = true;
 	if (job->state == SW_JOB_HELD) {
 		/* Nobody tells when it is released: look again. */
 		sw_alarm_set(view, job, sw_view_now(view) + sw_view_param(view, PATIENCE)->number, SLACK_NS);
@@ -225,22 +222,11 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 	const struct sw_seat before = *seat_of(view, job);
 	sw_seats_left(view, &desk->seats, seat_of, job);
 	rekey_parted(view, job, &before);
-	desk->changed = true;
-}
-
-static void freed(struct sw_view *view, const struct sw_job *job)
-{
-	(void)job;
-	struct desk *desk = sw_view_state(view);
-	desk->changed = true;
 }
 
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
-	struct desk *desk = sw_view_state(view);
-	const struct sw_seat before = *seat_of(view, job);
-	sw_seats_left(view, &desk->seats, seat_of, job);
-	rekey_parted(view, job, &before);
+	ended(view, job);
 	sw_alarm_set(view, job, sw_view_now(view) + RETRY_NS, 0);
 }
 
@@ -256,7 +242,7 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	bool anywhere = !minds_distance(job) || has_waited(view, job, locality(view)) || sw_view_running(view) == 0, shares = slow > 1000;
 	const struct sw_where near = sw_by(&sw_sharewell_near);
 	enum sw_answer answer = sw_plan_run(plan, job, SW_WISH(.where = near));
-	desk->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
+	desk->changed |= answer == SW_OVER_QUOTA;
 	if (answer == SW_OVER_QUOTA)
 		return job->is_auto && sw_plan_run(plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC)) == SW_YES;
 	if (answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
@@ -279,8 +265,7 @@ static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct desk *desk = sw_view_state(view);
-	bool changed = desk->changed || sw_view_running(view) == 0 || desk->gpus != sw_view_gpus(view) ||
-		       desk->gpus_free != sw_view_gpus_free(view);
+	bool changed = desk->changed || sw_view_running(view) == 0 || (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_ALARMS)) != 0;
 	uint32_t misses = 0;
 	desk->changed = false;
 	sw_seats_review(plan, &desk->seats, seat_of);
@@ -296,8 +281,6 @@ static sw_ns decide(struct sw_plan *plan)
 	sw_seats_spread(plan, desk->seats.fillers, seat_of, &sw_sharewell_near);
 	if (sw_view_waiting(view) == 0)
 		sw_seats_spread(plan, desk->seats.guests, seat_of, &sw_sharewell_near);
-	desk->gpus = sw_view_gpus(view);
-	desk->gpus_free = sw_view_gpus_free(view);
 	return SW_TIME_NEVER;
 }
 
@@ -332,7 +315,6 @@ const struct sw_policy sw_policy_sharewell = {
 	.started = started,
 	.stopped = stopped,
 	.ended = ended,
-	.freed = freed,
 	.alarm = alarm,
 	.decide = decide,
 	.explain = explain,
