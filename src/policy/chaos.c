@@ -40,21 +40,52 @@ static bool anywhere(const struct sw_view *view, const struct sw_job *job, uint3
 
 static const struct sw_placement scatter = {.abi = SW_POLICY_ABI, .name = "scatter", .about = "anywhere", .place = anywhere};
 
+/* What one decision needs. */
+struct scratch {
+	struct sw_gpus where[8];
+	struct sw_split split;
+};
+
+static uint32_t any_size(struct sw_view *view, const struct sw_job *job)
+{
+	return job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1);
+}
+
+/* One too many. */
+static struct sw_node_id any_node(struct sw_view *view)
+{
+	return (struct sw_node_id){(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)};
+}
+
 /* Beside others, over others, by a rule of its own, or in another class than it asked for. */
 static void crowd(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct sw_gpus where[8];
+	struct scratch *scratch = sw_plan_scratch(plan);
 	uint8_t as = chance(view, 50) ? SW_AS_GUARANTEED : SW_AS_OPPORTUNISTIC;
 	size_t count;
-	switch (sw_view_random(view, 4)) {
+	switch (sw_view_random(view, 7)) {
+	case 6:
+		if (job->asked_class == SW_CLASS_GUARANTEED)
+			(void)sw_plan_run(plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC, .where = sw_on(any_node(view))));
+		break;
+	case 5:
+		if (job->asked_class == SW_CLASS_GUARANTEED)
+			(void)sw_plan_run(plan, job,
+					  SW_WISH(.gpus = any_size(view, job), .evict = SW_EVICT_OPPORTUNISTIC,
+						  .where = sw_by(sw_view_policy(view)->context)));
+		break;
+	case 4:
+		if (job->gpu_memory_bytes > 0)
+			(void)sw_plan_run(plan, job, SW_WISH(.as = as, .promise = SW_REST, .where = sw_by(NULL)));
+		break;
 	case 2:
-		(void)sw_plan_run(plan, job, SW_WISH(.as = as, .where = sw_by(&scatter)));
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = any_size(view, job), .as = as, .where = sw_by(sw_view_policy(view)->context)));
 		break;
 	case 0:
-		count = sw_gpus_least_used(view, job, (uint32_t)sw_view_random(view, 1500), where, 8);
+		count = sw_gpus_least_used(view, job, (uint32_t)sw_view_random(view, 1500), scratch->where, 8);
 		if (count > 0)
-			(void)sw_plan_run(plan, job, SW_WISH(.as = as, .where = sw_at(where, count)));
+			(void)sw_plan_run(plan, job, SW_WISH(.as = as, .where = sw_at(scratch->where, count)));
 		break;
 	case 1:
 		if (job->asked_class == SW_CLASS_GUARANTEED)
@@ -71,21 +102,21 @@ static void cut_up(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct sw_split_device devices[8];
-	struct sw_node_id node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}; /* one too many */
-	struct sw_split split;
+	struct sw_node_id node = any_node(view);
+	struct sw_split *split = &((struct scratch *)sw_plan_scratch(plan))->split;
 	for (uint32_t g = 0; g < 8; g++)
 		devices[g] = (struct sw_split_device){node, g, 1 + (uint32_t)sw_view_random(view, 1000), sw_gpu_memory_free(view, node, g)};
-	if (!sw_view_split(view, job, devices, 8, &split))
+	if (!sw_view_split(view, job, devices, 8, split))
 		return;
-	split.parts[0].memory_bytes += sw_view_random(view, 2);
-	(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&split)));
+	split->parts[0].memory_bytes += sw_view_random(view, 2);
+	(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(split)));
 }
 
 /* Beside others on one GPU by chance. */
 static void squeeze_in(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct sw_gpus where = {.node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}};
+	struct sw_gpus where = {.node = any_node(view)};
 	struct sw_node node = {0};
 	if (where.node.v < sw_view_nodes(view))
 		sw_view_node(view, where.node, &node);
@@ -118,9 +149,7 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		    with->gpus_held <= job->max_gpus && chance(view, 30))
 			(void)sw_plan_run(plan, job, SW_WISH(.where = sw_beside(with)));
 		else
-			(void)sw_plan_run(
-				plan, job,
-				SW_WISH(.gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1)));
+			(void)sw_plan_run(plan, job, SW_WISH(.gpus = any_size(view, job)));
 		return;
 	}
 	if (job->paused) {
@@ -142,8 +171,7 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_by(NULL)));
 		break;
 	case 2:
-		(void)sw_plan_run(plan, job,
-				  SW_WISH(.gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1)));
+		(void)sw_plan_run(plan, job, SW_WISH(.gpus = any_size(view, job)));
 		break;
 	default:
 		bytes = 1 + sw_view_random(view, UINT64_C(1) << 36);
@@ -159,8 +187,8 @@ static void push(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct sw_job *with = sw_view_next_running(view, NULL);
-	struct sw_node_id node = {(uint32_t)sw_view_random(view, sw_view_nodes(view) + 1)}; /* one too many */
-	uint32_t gpus = job->min_gpus + (uint32_t)sw_view_random(view, job->max_gpus - job->min_gpus + 1);
+	struct sw_node_id node = any_node(view);
+	uint32_t gpus = any_size(view, job);
 	if (job->state == SW_JOB_RUNNING && !job->paused)
 		(void)sw_plan_run(plan, job, SW_WISH(.gpus = gpus, .where = sw_on(node)));
 	else if (job->state == SW_JOB_RUNNING)
@@ -171,6 +199,35 @@ static void push(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_run(plan, job, SW_WISH(.gpus = gpus, .where = sw_on(node)));
 }
 
+/* Every field by chance, whether they go together or not, and now and then what no enumeration
+ * has. */
+static void dream(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct scratch *scratch = sw_plan_scratch(plan);
+	struct sw_wish wish = {0};
+	wish.where.kind = (uint32_t)sw_view_random(view, SW_WHERE_PARTS + 2);
+	wish.where.node = any_node(view);
+	if (wish.where.kind == SW_WHERE_RULE) {
+		wish.where.rule = chance(view, 50) ? &scatter : NULL;
+	} else if (wish.where.kind == SW_WHERE_GPUS) {
+		scratch->where[0].node = any_node(view);
+		scratch->where[0].mask = UINT64_C(1) << sw_view_random(view, 9);
+		wish.where.gpus = scratch->where;
+		wish.where.count = sw_view_random(view, 2);
+	} else if (wish.where.kind == SW_WHERE_BESIDE) {
+		wish.where.beside = any_job(view);
+	} else if (wish.where.kind == SW_WHERE_PARTS) {
+		scratch->split = (struct sw_split){.count = 2, .step_milli = 1, .alone_milli = 1};
+		wish.where.parts = &scratch->split;
+	}
+	wish.gpus = chance(view, 50) ? (uint32_t)sw_view_random(view, 9) : 0;
+	wish.as = (uint8_t)sw_view_random(view, SW_AS_OPPORTUNISTIC + 2);
+	wish.promise = (uint8_t)sw_view_random(view, SW_REST + 2);
+	wish.evict = (uint8_t)sw_view_random(view, SW_EVICT_SPARING + 2);
+	(void)sw_plan_run(plan, job, &wish);
+}
+
 static void rude(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -178,7 +235,15 @@ static void rude(struct sw_plan *plan, const struct sw_job *job)
 	static const struct sw_gpus nowhere = {{3}, UINT64_C(1) << 63};
 	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
 	static const struct sw_split nonsense = {.parts = {{{0}, 0, 1}, {{0}, 0, 1}}, .count = 2, .step_milli = 1, .alone_milli = 1};
-	switch (sw_view_random(view, 13)) {
+	switch (sw_view_random(view, 20)) {
+	case 13:
+	case 14:
+	case 15:
+	case 16:
+	case 17:
+	case 18:
+		dream(plan, job);
+		break;
 	case 10:
 		(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_in_parts(&nonsense)));
 		break;
@@ -227,7 +292,9 @@ static sw_ns decide(struct sw_plan *plan)
 	struct sw_view *view = sw_plan_view(plan);
 	struct scribble *scribble = sw_view_state(view);
 	uint64_t word = sw_view_random(view, 4);
-	scribble->words[word] ^= sw_view_random(view, UINT64_MAX);
+	scribble->words[word] ^= sw_view_random(view, UINT64_MAX) + sw_view_changes(view);
+	if (chance(view, 2))
+		sw_plan_again(plan);
 	if (chance(view, sw_view_param(view, SLOTH)->number))
 		return SW_TIME_NEVER;
 	for (uint64_t wishes = sw_view_random(view, 12); wishes > 0; wishes--) {
@@ -252,6 +319,8 @@ const struct sw_policy sw_policy_chaos = {
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct scribble),
 	.job_state_size = 8,
+	.scratch_size = sizeof(struct scratch),
+	.context = &scatter,
 	.pauses = true,
 	.decide = decide,
 };
