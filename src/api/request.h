@@ -1,6 +1,6 @@
 /* A request of the API, decoded: from method, target and body to plain values. Pure, and fuzzed.
  *
- * In two steps, since who asks and how much may come are known from the head alone:
+ * In two steps, since the caller and how much may come are known from the head alone:
  *	sw_request_open()	method and target: the route and its parameters
  *	sw_request_read()	the body
  */
@@ -85,7 +85,8 @@ struct sw_request {
 };
 
 int sw_request_open(enum sw_method method, const char *target, struct sw_request **ret_request, int *ret_status, struct sw_err *err);
-/* Reads the body, a long list of jobs or a long sync in steps: *ret_more, call again with the same body. */
+/* Reads the body, a long list of jobs or a long sync in steps: *ret_more, call
+ * again with the same body. */
 int sw_request_read_some(struct sw_request *request, const char *body, size_t size, bool *ret_more, int *ret_status, struct sw_err *err);
 int sw_request_read(struct sw_request *request, const char *body, size_t size, int *ret_status, struct sw_err *err);
 void sw_request_free(struct sw_request *request);

@@ -1,5 +1,6 @@
-/* The one table of the HTTP API: what can be asked, by whom, with which parameters and bodies. Requests are matched and decoded by it, the OpenAPI document
- * and docs/api.md are written from it. */
+/* The one table of the HTTP API: what can be asked, by which callers, with which
+ * parameters and bodies. Requests are matched and decoded by it, the OpenAPI document and
+ * docs/api.md are written from it. */
 #ifndef SW_API_ROUTES_H
 #define SW_API_ROUTES_H
 
@@ -44,7 +45,7 @@ enum sw_route_id {
 	SW_ROUTES
 };
 
-/* Who may ask; several can be set. Operators may do what users may. */
+/* Which callers may ask; several can be set. Operators may do what users may. */
 enum sw_role {
 	SW_ROLE_USER = 1,
 	SW_ROLE_OPERATOR = 2,
@@ -60,7 +61,9 @@ const char *sw_role_name(unsigned role);
 struct sw_api_field {
 	const char *name; /* NULL behind the last */
 	const char *
-		type; /* "string", "integer", "number", "boolean", "object", "#Job" (a schema), "string[]" (a list), "integer|string" (either) */
+		/* "string", "integer", "number", "boolean", "object", "#Job" (a schema), "string[]"
+		 * (a list), "integer|string" (either) */
+		type;
 	const char *about;
 };
 
@@ -89,10 +92,12 @@ struct sw_schema {
 };
 extern const struct sw_schema sw_schemas[];
 const struct sw_schema *sw_schema_find(const char *name);
-/* The field of a schema with its number; *ret_bounds: its line in the table, or NULL. False: there are fewer. */
+/* The field of a schema with its number; *ret_bounds: its line in the table, or NULL.
+ * False: there are fewer. */
 bool sw_schema_field(const struct sw_schema *schema, size_t index, struct sw_api_field *ret_field, const struct sw_field **ret_bounds);
 
-/* The route of a path without query. *ret_status: 404, or 405 with what would be allowed in the error's hint. */
+/* The route of a path without query. *ret_status: 404, or 405 with what would be
+ * allowed in the error's hint. */
 int sw_route_find(enum sw_method method, const char *path, size_t size, const struct sw_route **ret_route, uint64_t *ret_job,
 		  int *ret_status, struct sw_err *err);
 

@@ -43,7 +43,8 @@ static const char *filling(char pattern, const struct sw_run_facts *facts, char 
 	}
 }
 
-/* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %x name, %a index in its array, %N node, %u user, %% itself. */
+/* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %x
+ * name, %a index in its array, %N node, %u user, %% itself. */
 static int fill_in(const char *field, const char *path, const struct sw_run_facts *facts, char **ret_text, struct sw_err *err)
 {
 	char *text = malloc(SW_SYNC_PATH_MAX + 1), number[24];
@@ -88,7 +89,7 @@ static size_t longest_of(char pattern, const struct sw_job_request *request)
 	}
 }
 
-/* Which node it will be, and which number, nobody knows yet. */
+/* Which node it will be, and which number, is not known yet. */
 static int check_path(const char *what, const char *field, const char *path, const struct sw_job_request *request, struct sw_err *err)
 {
 	size_t most = 0;
@@ -156,7 +157,8 @@ static int64_t to_ms(int64_t ns)
 	return ns / NS_PER_MS + (ns % NS_PER_MS != 0);
 }
 
-/* What is asked for is for each GPU, and the run may have been given another number than it asked for. */
+/* What is asked for is for each GPU, and the run may have been given another
+ * number than it asked for. */
 static void give_resources(const struct sw_job_request *request, const struct sw_run_facts *facts, struct sw_run_spec *spec)
 {
 	uint32_t gpus = facts->gpus > 0 ? facts->gpus : 1;

@@ -1,4 +1,5 @@
-/* The bodies of requests and answers, described. What writes and reads them is elsewhere; tests hold the two together. */
+/* The bodies of requests and answers, described. What writes and reads them is elsewhere; tests
+ * hold the two together. */
 #include <string.h>
 
 #include "api/job.h"
@@ -12,7 +13,7 @@
 static const struct sw_api_field submitted[] = {
 	{"id", "integer", "of the first job"},
 	{"ids", "integer[]", "of all of them, in the order of the request"},
-	{"warnings", "string[]", "about inputs that they name and that others failed on lately, or models that nobody knows"},
+	{"warnings", "string[]", "about inputs that they name and that others failed on lately, or models without a profile"},
 	END,
 };
 static const struct sw_api_field job[] = {
@@ -20,8 +21,8 @@ static const struct sw_api_field job[] = {
 	{"state", "string", "short, as Slurm's: PD CF R S CG CD F CA TO NF OOM; UN: see `unreachable`"},
 	{"state_long", "string",
 	 "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY UNREACHABLE"},
-	{"user", "string", "who submitted it"},
-	{"uid", "integer", "who submitted it"},
+	{"user", "string", "the user that submitted it"},
+	{"uid", "integer", "the user that submitted it"},
 	{"gpus", "integer", "it holds, or asks for"},
 	{"submitted_at", "string", "RFC 3339"},
 	{"started_at", "string", "its first run; null: not yet"},
@@ -31,13 +32,13 @@ static const struct sw_api_field job[] = {
 	{"name", "string", "this and all that follows: only for its owner and for operators"},
 	{"tenant", "string", "on whose quota"},
 	{"reason", "string", "why it waits or ended, short"},
-	{"held", "boolean", "somebody holds it back"},
+	{"held", "boolean", "a user holds it back"},
 	{"deep", "string",
 	 "of one that is suspended in place: `off` (nothing of it is on its GPUs), `leaving` (on its way there), `refused` (that cannot "
 	 "be, as `reason` "
-	 "says); null: nobody asked for it"},
+	 "says); null: it was not asked for"},
 	{"moving", "boolean", "it is on its way to its GPUs from others of the node"},
-	{"unmoved", "string", "why it could not go to other GPUs when that was wished last; null: it could, or nobody wished it"},
+	{"unmoved", "string", "why it could not go to other GPUs when that was wished last; null: it could, or that was not wished"},
 	{"unreachable", "string",
 	 "the node that does not answer, where a run of it may be alive: it goes on there, as far as is known; null: there is none"},
 	{"unreachable_since", "string", "when that node was heard last; null"},
@@ -54,11 +55,11 @@ static const struct sw_api_field job[] = {
 	{"code", "integer", "exit code of the last run that ended"},
 	{"signal", "integer", "that ended it; 0: none"},
 	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
-	{"limit", "#Limit", "what it may have of its GPUs, as somebody set it; null: nobody did"},
+	{"limit", "#Limit", "what it may have of its GPUs, as a user set it; null: not set"},
 	{"gpu", "#JobGpu", "how it does on its GPUs; null: it does not run, or has not been looked at"},
-	{"speed", "#Speed", "how long its iterations take; null: it does not run, or nobody measured it"},
-	{"sharing", "#Sharing", "with whom it shares GPUs now; null: it does not run, or alone"},
-	{"warning", "string", "about an input that others failed on, or a model that nobody knows; else empty"},
+	{"speed", "#Speed", "how long its iterations take; null: it does not run, or was not measured"},
+	{"sharing", "#Sharing", "the jobs with which it shares GPUs now; null: it does not run, or alone"},
+	{"warning", "string", "about an input that others failed on, or a model without a profile; else empty"},
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
 	{"asked", "#Asked", "the same in short; only in lists, with the parameter `asked`"},
@@ -86,7 +87,7 @@ static const struct sw_api_field stop[] = {
 	 "`suspended` (it stands still), `stopped` (it starts anew, if it may), `cancelled`, or `moved` (to other GPUs of its node)"},
 	{"at", "string", "when: RFC 3339"},
 	{"by", "string", "`user` (its owner), `operator`, `policy`, or `node` (that was lost, or has other GPUs now)"},
-	{"user", "string", "who that was, of the first two; null"},
+	{"user", "string", "which user that was, of the first two; null"},
 	{"job", "integer", "for which it had to make room; null: for none"},
 	{"why", "string", "the same in words: `for job 7 (guaranteed, user ann)`"},
 	{"next", "string", "what has to happen before it goes on: `it goes on when job 7 ends or makes way`; else empty"},
@@ -134,20 +135,20 @@ static const struct sw_api_field job_gpu[] = {
 	END,
 };
 static const struct sw_api_field speed[] = {
-	{"iteration_s", "number", "seconds that one takes now; null: not known beside those who are on its GPUs now"},
+	{"iteration_s", "number", "seconds that one takes now; null: not known beside the jobs that are on its GPUs now"},
 	{"alone_s", "number",
-	 "seconds that one took while nobody else was, of this job or an earlier one of the same user and command; null: not known"},
+	 "seconds that one took alone there, of this job or an earlier one of the same user and command; null: not known"},
 	{"slowdown", "number", "the one against the other; null: not both are known"},
 	{"iterations", "integer", "that had ended when this was measured"},
 	{"beside", "integer[]", "jobs on its GPUs then"},
 	END,
 };
 static const struct sw_api_field sharing[] = {
-	{"predicted", "number", "how many times as long as alone its iterations should take; null: nobody can tell"},
+	{"predicted", "number", "how many times as long as alone its iterations should take; null: not known"},
 	{"learned", "boolean", "whether slowdowns that were measured earlier have changed what is predicted"},
 	{"measured", "number", "how many times as long they take; null: not measured beside these, or never alone"},
-	{"unpredicted", "string", "why nobody can tell; null: it is predicted"},
-	{"with", "#Neighbour[]", "who else is on its GPUs"},
+	{"unpredicted", "string", "why that is not known; null: it is predicted"},
+	{"with", "#Neighbour[]", "the other jobs on its GPUs"},
 	END,
 };
 static const struct sw_api_field neighbour[] = {
@@ -161,7 +162,7 @@ static const struct sw_api_field neighbour[] = {
 };
 static const struct sw_api_field failure[] = {
 	{"class", "string", "docs/failures.md has them all"},
-	{"layer", "string", "who can do something about it: `user`, `framework`, `infrastructure`, or `unknown`"},
+	{"layer", "string", "what can do something about it: `user`, `framework`, `infrastructure`, or `unknown`"},
 	{"line", "string", "of its log that gave it away; may be empty"},
 	{"says", "string", "what went wrong, in words"},
 	{"hint", "string", "what to do; may be empty"},
@@ -191,7 +192,7 @@ static const struct sw_api_field why[] = {
 	{"id", "integer", "the job"},
 	{"state", "string", "as in Job"},
 	{"why", "string", "one sentence"},
-	{"held", "boolean", "somebody holds it back"},
+	{"held", "boolean", "a user holds it back"},
 	{"stop", "#Stop", "as in Job; null for one that has left the controller's memory"},
 	{"sharing", "#Sharing", "as in Job"},
 	END,
@@ -357,7 +358,7 @@ const struct sw_schema sw_schemas[] = {
 	{"Sharing", "A job that shares its GPUs, and how much slower that makes it", .fields = sharing},
 	{"Neighbour", "A job on the same GPUs", .fields = neighbour},
 	{"Failure", "Why a run failed", .fields = failure},
-	{"Stop", "By whom, when and why a run was stopped", .fields = stop},
+	{"Stop", "Where, when and why the stop of a run came from", .fields = stop},
 	{"JobList", "A page of jobs", .fields = job_list},
 	{"Why", "Why a job waits", .fields = why},
 	{"Gpu", "A GPU and its last figures", .fields = gpu},

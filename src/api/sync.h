@@ -1,15 +1,19 @@
-/* What an agent tells the controller (the sync) and what it hears back (the answer): plain structs and their JSON.
+/* What an agent tells the controller (the sync) and what it hears back (the answer): plain
+ * structs and their JSON.
  *
- * Both are complete each time: the sync holds every run that the agent knows, the answer every wish for its node. Messages may be lost, repeated or
- * late without harm. Decoding is strict about what it knows (a wrong type or range is named with its place, "jobs[3].epoch") and ignores fields
- * that it does not know, so that neighbouring versions understand each other. The structs of src/agent on disk (spec.json, status.json, exit.json)
- * use the same forms.
+ * Both are complete each time: the sync holds every run that the agent knows, the answer every wish
+ * for its node. Messages may be lost, repeated or late without harm. Decoding is strict about what
+ * it knows (a wrong type or range is named with its place, "jobs[3].epoch") and ignores fields that
+ * it does not know, so that neighbouring versions understand each other. The structs of src/agent
+ * on disk (spec.json, status.json, exit.json) use the same forms.
  *
- * Runs and wishes are read one by one. One that cannot be read stands in `unread` with the reason, and the others are as if it were not there:
- * one order, one fate. Nothing may be concluded from the absence of a run that stands in `unread`, nor of any run while one there has no id.
+ * Runs and wishes are read one by one. One that cannot be read stands in `unread` with the reason,
+ * and the others are as if it were not there: one order, one fate. Nothing may be concluded from
+ * the absence of a run that stands in `unread`, nor of any run while one there has no id.
  *
- * Decoded structs own everything they point to and are freed as a whole; structs that are only encoded point to what their maker owns.
- * Times named _at_ns are CLOCK_REALTIME; a deadline named _boot_ns is CLOCK_BOOTTIME of the node.
+ * Decoded structs own everything they point to and are freed as a whole; structs that are only
+ * encoded point to what their maker owns. Times named _at_ns are CLOCK_REALTIME; a deadline named
+ * _boot_ns is CLOCK_BOOTTIME of the node.
  */
 #ifndef SW_API_SYNC_H
 #define SW_API_SYNC_H
@@ -36,14 +40,17 @@
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
 #define SW_SYNC_BYTES_MAX ((size_t)16 << 20)
 #define SW_ANSWER_BYTES_MAX ((size_t)64 << 20)
-/* New orders are added to an answer until they are so many, or have so many bytes as text; the agent asks again for the others. */
+/* New orders are added to an answer until they are so many, or have so many bytes as text; the
+ * agent asks again for the others. */
 #define SW_ANSWER_ORDERS_MAX 256u
 #define SW_ANSWER_ORDERS_BYTES ((size_t)1 << 20)
 #define SW_LEASE_MS_MAX INT64_C(86400000)
-/* What an agent of version 0.1 gives all its runs with every answer. Other agents take it as a sign that the controller counts leases by run. */
+/* What an agent of version 0.1 gives all its runs with every answer. Other agents take it as a sign
+ * that the controller counts leases by run. */
 #define SW_LEASE_OF_OLD_MS SW_LEASE_MS_MAX
 
-/* One execution of a job: it is started at most once. A job that runs again does so under a higher epoch. */
+/* One execution of a job: it is started at most once. A job that runs again does
+ * so under a higher epoch. */
 struct sw_run_id {
 	uint64_t job;
 	uint32_t epoch;
@@ -68,7 +75,8 @@ struct sw_texts {
 	size_t count;
 };
 
-/* ------------------------------------------------------------------------------------------------ what the agent tells */
+/* ------------------------------------------------------------------------------------------------
+ * what the agent tells */
 
 struct sw_sync_gpu {
 	const char *uuid;
@@ -96,7 +104,9 @@ enum sw_run_depth {
 	SW_DEPTH_USUAL = 0, /* its contexts stay there, and what memory cannot leave */
 	SW_DEPTH_LEAVING,   /* it is being taken off them whole */
 	SW_DEPTH_OFF,	    /* the driver has taken off all that was left there */
-	SW_DEPTH_REFUSED,   /* that was wished and cannot be: it is suspended as usual, and `detail` says why. Only agents say this */
+	/* that was wished and cannot be: it is suspended as usual, and `detail` says
+	 * why. Only agents say this */
+	SW_DEPTH_REFUSED,
 };
 
 /* Why a run ended, where it was not the job's own doing ("" then). */
@@ -111,7 +121,7 @@ enum sw_run_depth {
 #define SW_REASON_SUPERVISOR_LOST "supervisor-lost" /* its supervisor died: the true exit code is unknown */
 #define SW_REASON_ORDER "order"			    /* its order could not be read or made; `detail` says why */
 #define SW_REASON_REPORT "report"		    /* its end was reported, but not readably: the true exit code is unknown */
-#define SW_REASON_SHUTDOWN "shutdown"		    /* somebody terminated the supervisor, as a machine that shuts down does */
+#define SW_REASON_SHUTDOWN "shutdown"		    /* the supervisor was terminated, as a machine that shuts down does */
 
 #define SW_SYNC_JOBS_LISTED 8u
 struct sw_sync_jobs {
@@ -119,10 +129,11 @@ struct sw_sync_jobs {
 	uint32_t count;
 };
 
-/* How a run gets on, where the GPU runtime has found its iterations. As many neighbours as can be listed stand for that many or more. */
+/* How a run gets on, where the GPU runtime has found its iterations. As many neighbours as can be
+ * listed stand for that many or more. */
 struct sw_sync_speed {
 	int64_t iteration_ns;	    /* one takes, beside these; 0: not known, or not since others came or went */
-	int64_t alone_ns;	    /* one took while nobody else used its GPUs and nothing held it back; 0: never measured */
+	int64_t alone_ns;	    /* one took while it had its GPUs alone and nothing held it back; 0: never measured */
 	uint64_t iterations;	    /* that had ended when this was found */
 	struct sw_sync_jobs beside; /* that used its GPUs too, ascending */
 };
@@ -137,14 +148,19 @@ struct sw_sync_run {
 	int64_t started_at_ns, ended_at_ns; /* 0: not yet */
 	const char *reason;		    /* one of SW_REASON_..., or ""; never NULL once decoded */
 	const char *detail;		    /* a sentence for people; may be NULL */
-	/* Of GPUs, by their UUIDs with commas between them, in the order in which the run knows them: */
-	const char *gpus;    /* that it has, if it was moved since it started; NULL: those of its order */
-	const char *moving;  /* that it is on its way to; NULL: it is not */
-	const char *unmoved; /* why it could not be moved when that was wished last; NULL: it could. Agents say so while the wish stands */
-	bool movable;	     /* its supervisor would try */
-	bool frees;	     /* suspended, it leaves its GPUs' memory to others: the GPU runtime is in all of its processes that use GPUs */
-	bool held;	     /* it is suspended, and its GPUs' memory could not leave; `detail` says why */
-	const char *failure; /* the class of its failure (src/failure); NULL: it did not fail, or nobody looked */
+	/* Of GPUs, by their UUIDs with commas between them, in the order in
+	 * which the run knows them: */
+	const char *gpus;   /* that it has, if it was moved since it started; NULL: those of its order */
+	const char *moving; /* that it is on its way to; NULL: it is not */
+	/* why it could not be moved when that was wished last; NULL: it could. Agents say
+	 * so while the wish stands */
+	const char *unmoved;
+	bool movable; /* its supervisor would try */
+	/* suspended, it leaves its GPUs' memory to others: the GPU runtime is in all of its
+	 * processes that use GPUs */
+	bool frees;
+	bool held;		  /* it is suspended, and its GPUs' memory could not leave; `detail` says why */
+	const char *failure;	  /* the class of its failure (src/failure); NULL: it did not fail, or was not looked at */
 	const char *failure_line; /* of its log that gave it away; NULL */
 	const char *failure_path; /* of the input at fault; NULL */
 	uint64_t log_bytes;	  /* written by the job so far */
@@ -154,7 +170,8 @@ struct sw_sync_run {
 	const char *unread; /* of a decoded one: why a part of it could not be read, and is as if it were not there; NULL */
 };
 
-/* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). Of neither: host memory that contents of GPUs take on the node, and may (`limit_bytes`). */
+/* One look at something: a GPU (`gpu` alone), a run (`run` alone), or a run on a GPU (both). Of
+ * neither: host memory that contents of GPUs take on the node, and may (`limit_bytes`). */
 struct sw_sync_sample {
 	int64_t at_ns;
 	const char *gpu; /* UUID; NULL: not of a GPU */
@@ -243,7 +260,8 @@ struct sw_sync {
 	void *owner; /* what a decoded sync points to; NULL in one that was made by hand */
 };
 
-/* ------------------------------------------------------------------------------------------------ what it hears */
+/* ------------------------------------------------------------------------------------------------
+ * what it hears */
 
 enum sw_suspend_mode {
 	SW_SUSPEND_SIGSTOP = 0,
@@ -260,7 +278,9 @@ struct sw_run_spec {
 	uint32_t umask;
 	uint32_t stop_signal;
 	int64_t grace_ms; /* between that and SIGKILL */
-	int64_t lease_ms; /* it may go on for so long after the controller's last word, counted from when the agent asked; 0: for ever */
+	/* it may go on for so long after the controller's last word, counted from when the
+	 * agent asked; 0: for ever */
+	int64_t lease_ms;
 	const char *stdout_path;  /* NULL: out.log in the run's folder */
 	const char *stderr_path;  /* NULL: where standard output goes, in one stream */
 	uint64_t log_limit_bytes; /* of each file; beyond it the middle is left out */
@@ -291,9 +311,11 @@ struct sw_want {
 	enum sw_want_kind want;
 	struct sw_texts gpus; /* UUIDs */
 	const struct sw_run_spec
-		*spec;	  /* with SW_WANT_RUN; NULL: for a run that the sync reported, or one whose order comes with a later answer */
-	int64_t grace_ms; /* of a stop; -1: the spec's */
-	uint32_t signal;  /* of a stop; 0: the spec's */
+		/* with SW_WANT_RUN; NULL: for a run that the sync reported, or one whose order
+		 * comes with a later answer */
+		*spec;
+	int64_t grace_ms;	  /* of a stop; -1: the spec's */
+	uint32_t signal;	  /* of a stop; 0: the spec's */
 	uint64_t gpu_limit_bytes; /* of each GPU's memory; 0: as the spec says */
 	uint32_t gpu_share_milli; /* thousandths of each GPU's time; 0: all of it */
 	bool upgraded;		  /* guaranteed by now, whatever the spec says */
@@ -301,13 +323,19 @@ struct sw_want {
 	bool deep;		  /* with SW_WANT_SUSPEND: off its GPUs whole, if that can be */
 	bool held;		  /* with SW_WANT_SUSPEND: it is known that its GPUs' memory could not leave */
 	const char *
-		why; /* of a suspend, a stop or a move: by whom, why, what comes next; for the job's log. "for job 7 (user ann): it goes on when that job ends"; NULL */
-	const char *unfit; /* with SW_WANT_RUN: why there is no order that could be carried out: the run ends with that; NULL */
+		/* of a suspend, a stop or a move: where it comes from, why, what comes next; for
+		 * the job's log. "for job 7 (user ann): it goes on when that job ends"; NULL */
+		why;
+	/* with SW_WANT_RUN: why there is no order that could be carried out: the
+	 * run ends with that; NULL */
+	const char *unfit;
 };
 
 struct sw_answer_message {
-	uint64_t version;      /* of the wishes; from 1 */
-	int64_t lease_ms;      /* SW_LEASE_OF_OLD_MS; less: the controller is of version 0.1, and runs all jobs of a silent node anew */
+	uint64_t version; /* of the wishes; from 1 */
+	/* SW_LEASE_OF_OLD_MS; less: the controller is of version 0.1, and runs all
+	 * jobs of a silent node anew */
+	int64_t lease_ms;
 	int64_t retry_ms;      /* when to sync again if the answer came at once and brought nothing new */
 	struct sw_want *wants; /* all of them: a run that is not among them must stop */
 	size_t want_count;
@@ -316,18 +344,21 @@ struct sw_answer_message {
 	void *owner;
 };
 
-/* ------------------------------------------------------------------------------------------------ JSON */
+/* ------------------------------------------------------------------------------------------------
+ * JSON */
 
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err);
-/* The same in steps of at most a millisecond or two: until *ret_sync is written. The text must stay where it is until then. */
+/* The same in steps of at most a millisecond or two: until *ret_sync is written. The text must stay
+ * where it is until then. */
 struct sw_sync_reader;
 int sw_sync_reader_new(const char *text, size_t size, struct sw_sync_reader **ret_reader, struct sw_err *err);
 int sw_sync_reader_step(struct sw_sync_reader *reader, struct sw_sync **ret_sync, struct sw_err *err);
 size_t sw_sync_reader_at(const struct sw_sync_reader *reader); /* bytes that are read */
 void sw_sync_reader_free(struct sw_sync_reader *reader);
 SW_DEFINE_FREEP(struct sw_sync_reader, sw_sync_reader_free)
-/* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. A sync that would be too long goes without its samples, and then without
- * the sentences for people: what became of the runs is always told. */
+/* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. A sync that
+ * would be too long goes without its samples, and then without the sentences for people: what
+ * became of the runs is always told. */
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);
 void sw_sync_free(struct sw_sync *sync); /* of a decoded one */
 SW_DEFINE_FREEP(struct sw_sync, sw_sync_free)

@@ -1,5 +1,5 @@
-/* Copies of wishes: one block each, so that who keeps one has one thing to free. Works in two passes over the same walk: the first counts, the
- * second fills. */
+/* Copies of wishes: one block each, so that its owner has one thing to free. Works in two passes
+ * over the same walk: the first counts, the second fills. */
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>

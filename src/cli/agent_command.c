@@ -167,8 +167,8 @@ static const struct sw_cli_option options[] = {
 	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
 	{"ca", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
-	 .about = "who is believed to be the controller: a file of certificates, or the fingerprint that the controller prints; else "
-		  "$SHAREWELL_CA, else whom the system believes",
+	 .about = "which controller is trusted: by a file of certificates, or by the fingerprint that the controller prints; else "
+		  "$SHAREWELL_CA, else what the system trusts",
 	 .offset = offsetof(struct values, ca)},
 };
 

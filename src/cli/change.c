@@ -16,8 +16,7 @@ struct values {
 	bool json, deep, force;
 };
 
-/* What is done: its word, how it is told afterwards, and to jobs in which
- * states where nobody said. */
+/* What is done: its word, how it is told afterwards, and to jobs in which states by default. */
 struct change {
 	const char *name, *done, *states;
 	bool held_only;
@@ -50,9 +49,9 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 	return 0;
 }
 
-/* One's own jobs, unless a user is named: nobody ends everybody's by a name alone. To be cancelled
- * the latest come first, so that none is gone because what it depended on went before it; all else
- * is done in their own order, which is that in which they queue again. */
+/* One's own jobs, unless a user is named: a name alone never ends other users' jobs. To be
+ * cancelled the latest come first, so that none is gone because what it depended on went before it;
+ * all else is done in their own order, which is that in which they queue again. */
 static int choose(struct sw_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *query = NULL;
@@ -92,7 +91,7 @@ static void tell(const struct wish *wish, uint64_t id, bool changed)
 {
 	const struct change *verb = wish->verb;
 	if (!changed)
-		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by anybody" : "running");
+		printf("Nothing to %s: job %" PRIu64 " is not %s\n", verb->name, id, verb->held_only ? "held by any user" : "running");
 }
 
 static int change_one(void *user, struct sw_client *client, uint64_t id, struct sw_err *err)

@@ -87,7 +87,7 @@ struct sw_cli_command {
 	size_t values_size;
 	bool takes_job;	   /* its values begin with struct sw_cli_job_options, whose options it has, too */
 	bool hidden;	   /* started by the program itself; people need not know it */
-	bool words_follow; /* options end at the first operand: the words from there on are somebody else's command line */
+	bool words_follow; /* options end at the first operand: the words from there on are another program's command line */
 	/* Does it; returns the exit status, or a negative code and what happened in `err`. */
 	int (*run)(const struct sw_cli_call *call, struct sw_err *err);
 };

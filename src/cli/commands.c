@@ -7,7 +7,7 @@
 #include "cli/job_options.h"
 
 const struct sw_cli_command *const sw_cli_commands[] = {
-	/* a live cluster, for those who use it */
+	/* a live cluster, for its users */
 	&sw_cli_up,
 	&sw_cli_submit,
 	&sw_cli_run,
@@ -29,7 +29,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 	/* without a cluster */
 	&sw_cli_share,
 	&sw_cli_profile,
-	/* for those who run it */
+	/* for its operators */
 	&sw_cli_nodes,
 	&sw_cli_quota,
 	&sw_cli_policy,
@@ -62,7 +62,7 @@ const struct sw_cli_command *const sw_cli_commands[] = {
 
 const struct sw_cli_group sw_cli_groups[] = {
 	{"journal", "look after the file that a cluster lives in: check, repair, back up, restore"},
-	{"token", "say who may come over TCP: make tokens, list them, take them back"},
+	{"token", "let users and agents in over TCP: make tokens, list them, revoke them"},
 	{"trace", "look into trace files, convert, make and check them"},
 	{NULL, NULL},
 };

@@ -50,7 +50,7 @@ static const char *source_of(const struct question *question, size_t i, char buf
 	else if (answer->known > 0)
 		snprintf(buffer, 64, "other measured sets: %u", answer->known);
 	else if (sw_profiles_find(question->profiles, question->models->items[i])->is_default)
-		return "the default profile: nobody measured this model";
+		return "the default profile: this model was not measured";
 	else if (sw_profiles_find(question->profiles, question->models->items[i])->is_own)
 		return "a profile that was measured here";
 	else
@@ -125,7 +125,7 @@ static int load(const struct values *values, struct sw_profiles **ret_profiles, 
 	SW_CLEANUP(sw_freep) char *text = NULL;
 	size_t size = 0;
 	char own[PATH_MAX];
-	/* Who has no place for a state has no profiles in it. */
+	/* Where there is no place for a state there are no profiles. */
 	bool has_own = values->profiles == NULL && sw_cli_own_profiles_path(NULL, false, own, NULL) == 0;
 	int r = sw_cli_own_profiles_load(has_own ? own : values->profiles, values->profiles != NULL, ret_profiles, err);
 	if (r == 0)

@@ -26,14 +26,14 @@ static void ready(void *user, const struct sw_controller_place *place)
 {
 	const struct values *values = user;
 	char text[PATH_MAX + 128], address[128] = "-";
-	/* Who has an authority's certificate needs no fingerprint. */
+	/* With an authority's certificate no fingerprint is needed. */
 	const char *pin = place->pin != NULL && values->doors.self_signed ? place->pin : "";
 	if (place->address != NULL)
 		snprintf(address, sizeof address, "%s://%s", place->pin != NULL ? "https" : "http", place->address);
 	if (getenv(SW_CLI_READY_FD) == NULL) {
 		sw_cli_print_news("controller ready: %s%s%s, %llu jobs known", place->socket_path, place->address != NULL ? " and " : "",
 				  place->address != NULL ? address : "", (unsigned long long)place->jobs);
-		/* Words for people, who do not read a log for them. */
+		/* Words for a terminal: they are not looked for in a log. */
 		if (!sw_cli_stamps_messages())
 			sw_cli_doors_print(address, pin, stderr);
 	}
@@ -134,7 +134,7 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_controller = {
 	.name = "controller",
 	.about = "run the controller alone: queue, policy, journal, HTTP API",
-	.text = "It listens on a UNIX socket, where the kernel says who asks. With --port it listens on 127.0.0.1 as well, and with "
+	.text = "It listens on a UNIX socket, where the kernel names the user. With --port it listens on 127.0.0.1 as well, and with "
 		"--listen "
 		"where other machines can connect: there a token is needed, which 'sharewell token create' makes. Addresses that other "
 		"machines can reach are served with TLS alone. What a user takes is bounded (--bounds), and so is what those without a "

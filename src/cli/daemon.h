@@ -15,8 +15,8 @@
 #define SW_CLI_READY_FD "SHAREWELL_READY_FD"
 void sw_cli_say_ready(const char *where);
 
-/* The environment variable that says that standard error is a log, which nobody else puts times
- * into; heeded by whoever calls this, and not passed on. */
+/* The environment variable that says that standard error is a log, into which no other program puts
+ * times; heeded by whoever calls this, and not passed on. */
 #define SW_CLI_LOG_TIMES "SHAREWELL_LOG_TIMES"
 void sw_cli_daemon_begin(void);
 

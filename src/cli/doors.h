@@ -66,7 +66,7 @@ struct sw_cli_doors {
 		 .offset = offsetof(type, doors.keep_events)},                                                                          \
 	{                                                                                                                               \
 		"operators", .kind = SW_CLI_TEXT, .argument = "USERS",                                                                  \
-			     .about = "users, with commas between, who may do on the socket what root may",                             \
+			     .about = "users, with commas between, that may do on the socket what root may",                            \
 			     .offset = offsetof(type, doors.operators)                                                                  \
 	}
 

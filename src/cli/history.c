@@ -85,7 +85,7 @@ static int export(struct sw_client *client, const struct values *values, const c
 		return r;
 	sw_text_plural(past.trace->jobs.count, "job", "jobs", jobs);
 	if (past.hidden > 0)
-		sw_cli_print_note(past.hidden == 1 ? "%" PRIu64 " job is somebody else's: only its size and times are known"
+		sw_cli_print_note(past.hidden == 1 ? "%" PRIu64 " job is another user's: only its size and times are known"
 						   : "%" PRIu64 " jobs are other people's: only their sizes and times are known",
 				  past.hidden);
 	if (strcmp(values->export, "-") == 0)

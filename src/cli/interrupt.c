@@ -15,7 +15,8 @@ void sw_cli_catch_interrupts(void)
 	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
 		struct sigaction before, action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND};
-		/* Who started us with a signal ignored (nohup, a background job) wants it so. */
+		/* A caller that started us with a signal ignored (nohup, a
+		 * background job) wants it so. */
 		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
 			sigaction(signals[i], &action, NULL);
 	}

@@ -384,7 +384,7 @@ static int set_field(json_t *fields, const struct sw_field *field, const struct 
 	return set_text(fields, field, given->text, err);
 }
 
-/* Who %u is, only this side knows by name; all other patterns are the controller's. */
+/* The name of user %u is known on this side alone; all other patterns are the controller's. */
 static int set_output(json_t *fields, const char *key, const char *option, const char *text, struct sw_err *err)
 {
 	char filled[SW_JOB_PATH_MAX + 1];

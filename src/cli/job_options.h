@@ -63,7 +63,7 @@ struct sw_cli_script {
 	char *interpreter; /* of "#!", NULL: none; owned */
 	char **words;
 	size_t word_count;
-	void (*warn)(unsigned line, const char *what); /* of directives that are not understood; NULL: nobody listens */
+	void (*warn)(unsigned line, const char *what); /* of directives that are not understood; NULL: not wanted */
 };
 /* `command`: its options are the ones that are known. */
 int sw_cli_script_parse(const char *name, const char *text, size_t size, const struct sw_cli_command *command, struct sw_cli_script *script,

@@ -44,7 +44,7 @@ static void put_command(const json_t *request)
 	fputc('\n', stdout);
 }
 
-/* Whether the field has a line of its own, or is no news to anybody. */
+/* Whether the field has a line of its own, or is no news. */
 static bool has_own_line(const char *name)
 {
 	static const char *const names[] = {"command", "env", "hold", "name", "requeue", "slurm_env", "tenant", "umask", "workdir"};
@@ -112,7 +112,7 @@ static void put_place(const json_t *job)
 		put("Stays", sw_cli_text(job, "unmoved", ""));
 }
 
-/* By whom, when and why it was stopped last, and when it goes on. */
+/* Where, when and why the last stop came from, and when it goes on. */
 static void put_stop(const json_t *job)
 {
 	const json_t *stop = json_object_get(job, "stop");
@@ -178,7 +178,7 @@ static void print_job(const json_t *job, const char *why)
 	if (why[0] != '\0')
 		put("Why", why);
 	if (json_object_get(job, "name") == NULL) {
-		puts("  It belongs to another user, who alone sees the rest.");
+		puts("  It belongs to another user; the rest is for that user alone.");
 		return;
 	}
 	snprintf(text, sizeof text, "%.60s (uid %" PRId64 "), tenant %.60s", sw_cli_text(job, "user", "-"), sw_cli_number(job, "uid", 0),

@@ -33,7 +33,7 @@ static int no_memory(struct sw_err *err)
 static int refuse_folder(const char *path, struct sw_err *err)
 {
 	sw_err_set(err, SW_EINPUT, "cannot read a history from the folder '%.150s'", path);
-	sw_err_detail(err, "a journal belongs to its controller, and nobody else reads it");
+	sw_err_detail(err, "a journal belongs to its controller, and no other program reads it");
 	sw_err_hint(err,
 		    "Start it with 'sharewell up --state %.150s' and leave out the folder, or give a file of 'sharewell history --export'.",
 		    path);

@@ -52,8 +52,8 @@ int sw_cli_job_id(const char *word, uint64_t *ret_id, struct sw_err *err);
  * of what `take` returned. */
 typedef int sw_cli_job_fn(void *user, struct sw_client *client, uint64_t id, struct sw_err *err);
 int sw_cli_each_job(struct sw_client *client, const struct sw_cli_texts *words, sw_cli_job_fn *take, void *user, struct sw_err *err);
-/* Every one of them, whatever becomes of the others, while the controller answers and nobody
- * interrupts. The first failure is the result, later ones are printed. */
+/* Every one of them, whatever becomes of the others, while the controller answers and there is no
+ * interrupt. The first failure is the result, later ones are printed. */
 int sw_cli_try_jobs(struct sw_client *client, const sw_cli_ids *ids, sw_cli_job_fn *take, void *user, struct sw_err *err);
 int sw_cli_get_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 bool sw_cli_job_ended(const json_t *job);
@@ -73,21 +73,21 @@ double sw_cli_real(const json_t *object, const char *key, double fallback);
 /* ---- how a job does on its GPUs, in words; each returns `text` */
 /* "10.0 GiB of each GPU and 30 % of its time", "all of its GPUs". */
 char *sw_cli_limit(const json_t *job, char *text, size_t size);
-/* "9.5 GiB of 10.0 GiB, 1.2 GiB more in host memory"; "" where nobody knows. */
+/* "9.5 GiB of 10.0 GiB, 1.2 GiB more in host memory"; "" where it is not known. */
 char *sw_cli_gpu_memory(const json_t *job, char *text, size_t size);
 /* How many of its processes go around the runtime, and what of it; "" where none does. */
 char *sw_cli_outside(const json_t *job, char *text, size_t size);
 char *sw_cli_trespass(const json_t *job, char *text, size_t size);
-/* "30 %", or when it works beside guaranteed jobs; "" for all of the time, or where nobody
- * knows. */
+/* "30 %", or when it works beside guaranteed jobs; "" for all of the time, or
+ * where it is not known. */
 char *sw_cli_gpu_time(const json_t *job, char *text, size_t size);
-/* "312 ms/it"; "" where nobody knows. */
+/* "312 ms/it"; "" where it is not known. */
 char *sw_cli_iteration(const json_t *job, char *text, size_t size);
 /* "1.06x of the 12 ms/it that it takes alone"; "": not known. */
 char *sw_cli_slowdown(const json_t *job, char *text, size_t size);
 
-/* ---- how a GPU does, in words, of the controller's answer about nodes; "-" where nobody knows, or
- * does not yet. Each returns `text` */
+/* ---- how a GPU does, in words, of the controller's answer about nodes; "-" where it is not known,
+ * or not yet. Each returns `text` */
 /* "37%", of its time and of its memory. */
 char *sw_cli_device_busy(const json_t *gpu, char *text, size_t size);
 char *sw_cli_device_filled(const json_t *gpu, char *text, size_t size);

@@ -105,7 +105,8 @@ void sw_cli_print_man(FILE *out)
 	for (const struct sw_cli_status *status = sw_cli_statuses; status->number != NULL; status++)
 		fprintf(out, ".TP\n.B %s\n%s\n", status->number, status->about);
 	fputs(".SH ENVIRONMENT\n.TP\n.B SHAREWELL_CONTROLLER\nwhere the controller is: http://HOST:PORT or unix:/PATH\n"
-	      ".TP\n.B SHAREWELL_TOKEN\nsays who asks, over HTTP\n.TP\n.B SHAREWELL_STATE\nthe folder of the cluster, instead of one below "
+	      ".TP\n.B SHAREWELL_TOKEN\nnames the caller, over HTTP\n.TP\n.B SHAREWELL_STATE\nthe folder of the cluster, instead of one "
+	      "below "
 	      "XDG_STATE_HOME\n"
 	      ".TP\n.B NO_COLOR\nset to anything: no colours\n",
 	      out);

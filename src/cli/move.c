@@ -70,7 +70,7 @@ static int find_out(struct sw_client *client, uint64_t id, const json_t *before,
 	int r = sw_cli_await_job(client, id, &job, err);
 	if (r < 0)
 		return r;
-	/* One that was on its way before was sent by somebody else. */
+	/* One that was on its way before was sent by another command. */
 	bool same_run = !differ(before, job, "epoch");
 	bool set_out = json_is_true(json_object_get(job, "moving")) && !json_is_true(json_object_get(before, "moving"));
 	if (same_run && (set_out || differ(before, job, "gpu_indexes") || differ(before, job, "unmoved"))) {

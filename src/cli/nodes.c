@@ -177,7 +177,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"gpus", 'g', .about = "one line for each GPU, with its last figures", .offset = offsetof(struct values, gpus)},
-	{"reason", .kind = SW_CLI_TEXT, .argument = "TEXT", .about = "why a node is drained or removed, for those who look",
+	{"reason", .kind = SW_CLI_TEXT, .argument = "TEXT", .about = "why a node is drained or removed, shown in lists",
 	 .offset = offsetof(struct values, reason)},
 	SW_CLI_OPTION_NOHEADER(struct values),
 	SW_CLI_OPTION_JSON(struct values),

@@ -20,7 +20,7 @@ int sw_cli_output_write(const char *path, sw_cli_write_fn *write, const void *wh
 
 /* Pushes out standard output; a failed write anywhere before is found here. */
 int sw_cli_finish_stdout(struct sw_err *err);
-/* Whether writing failed because nobody reads any more ("| head"): no news to anybody. */
+/* Whether writing failed because the reader has gone ("| head"): no news. */
 bool sw_cli_reader_is_gone(void);
 
 #endif

@@ -11,10 +11,10 @@
 /* profiles.yaml in the state folder (cli/places.h); there may be none yet. */
 int sw_cli_own_profiles_path(const char *state, bool for_all, char path[PATH_MAX], struct sw_err *err);
 /* The built-in profiles, with those of `path` over them; NULL: none. A file that
- * somebody named must be there. */
+ * was named must be there. */
 int sw_cli_own_profiles_load(const char *path, bool is_named, struct sw_profiles **ret_profiles, struct sw_err *err);
 
-/* Changes the store while nobody else does: read, changed by `change`, written. */
+/* Changes the store while no other process does: read, changed by `change`, written. */
 typedef int sw_cli_own_profiles_fn(void *user, struct sw_store *store, struct sw_err *err);
 int sw_cli_own_profiles_change(const char *path, sw_cli_own_profiles_fn *change, void *user, struct sw_err *err);
 

@@ -26,7 +26,7 @@ struct sw_cli_past {
 };
 
 /* `query` as in sw_cli_each_page(): which jobs. `with_events`: with times on hold. With a progress
- * bar where there are many and somebody watches. */
+ * bar where there are many and standard error is a terminal. */
 int sw_cli_past_fetch(struct sw_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err);
 void sw_cli_past_release(struct sw_cli_past *past);
 

@@ -81,7 +81,7 @@ static void print_figures(const struct sw_measured *run)
 		       (double)run->dram_read_milli / 10, (double)run->dram_write_milli / 10);
 }
 
-/* What nobody measured, as one line. */
+/* What was not measured, as one line. */
 static void print_missing(const struct sw_measured *run, const char *why)
 {
 	const struct {
@@ -257,7 +257,7 @@ static int report(const char *path, const struct addition *addition, bool as_jso
 	int r = sw_store_load(path, &store, err);
 	const struct sw_store_entry *entry = r < 0 ? NULL : sw_store_find(store, addition->name, NULL);
 	if (entry == NULL)
-		return r < 0 ? r : sw_err_set(err, SW_EIO, "somebody has removed the profile '%s'", addition->name);
+		return r < 0 ? r : sw_err_set(err, SW_EIO, "the profile '%s' was removed meanwhile", addition->name);
 	const char *why = addition->run->no_gpu;
 	if (!as_json) {
 		print_entry(entry, why);

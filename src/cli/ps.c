@@ -181,7 +181,7 @@ static const struct sw_cli_option options[] = {
 static const struct sw_cli_example examples[] = {
 	{"sharewell ps", "see what waits and what runs"},
 	{"sharewell ps --me --all", "see all jobs you ever submitted"},
-	{"sharewell ps -t PD -u ada", "see what somebody waits for"},
+	{"sharewell ps -t PD -u ada", "see one user's waiting jobs"},
 	{"sharewell ps --start", "see when those that wait will probably start"},
 	{"sharewell ps -o jobid,name,state,timelimit,gpumemory --sort -time", "choose columns, and see the longest first"},
 };

@@ -1,4 +1,4 @@
-/* sharewell quota: who holds how many GPUs, and how many a tenant may hold. */
+/* sharewell quota: how many GPUs each tenant holds, and how many it may hold. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,7 +101,7 @@ static const struct sw_cli_option operands[] = {
 };
 
 static const struct sw_cli_example examples[] = {
-	{"sharewell quota", "see who holds how many GPUs"},
+	{"sharewell quota", "see how many GPUs each tenant holds"},
 	{"sharewell quota vision 8", "let the guaranteed jobs of a tenant hold eight GPUs"},
 };
 

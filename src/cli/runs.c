@@ -1,6 +1,6 @@
-/* Simulations side by side. Each is a function of its own config and shares only what
- * nobody writes, so threads need nothing but a counter to take work from and a condition to
- * wake the one who draws. */
+/* Simulations side by side. Each is a function of its own config and shares only what is not
+ * written, so threads need nothing but a counter to take work from and a condition to wake
+ * the thread that draws. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void *work(void *argument)
 		atomic_store(&run->running, true);
 		run->code = sw_simulate(&run->config, run->result, &run->err);
 		atomic_store(&run->running, false);
-		/* Others need not finish what nobody will see. */
+		/* Others need not finish what will not be seen. */
 		if (run->code < 0)
 			atomic_store(&pool->stop, true);
 		pthread_mutex_lock(&pool->lock);

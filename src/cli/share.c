@@ -77,7 +77,7 @@ static int take_options(const struct values *values, struct sw_share_terms *term
 	return r;
 }
 
-/* Nobody decides about it, or changes it, meanwhile. */
+/* No other process decides about it, or changes it, meanwhile. */
 static int change_terms(struct sw_share_page *page, enum wish change, const struct values *values, uint32_t *ret_wish, struct sw_err *err)
 {
 	char folder[PATH_MAX];
@@ -215,8 +215,8 @@ static int find_wish(const struct values *values, enum wish *ret_wish, struct sw
 	return 0;
 }
 
-/* What would be passed over is refused: who limits while suspending believes that both were
- * done. */
+/* What would be passed over is refused: a user that limits while suspending
+ * believes that both were done. */
 static int check_options(const struct values *values, enum wish wish, struct sw_err *err)
 {
 	enum { TERMS = 1 << RUNS | 1 << LIMITS };

@@ -91,7 +91,7 @@ static int move(const char *name, struct sw_share_page *page, const char *gpu, s
 		return r;
 	if (!sw_share_page_shut(page, DOOR_NS))
 		return sw_err_set(err, SW_EINPUT, "a process of %s is about to use its GPU", name);
-	/* Nobody decides about GPUs that change their places. */
+	/* No coordinator decides about GPUs that change their places. */
 	int lock = sw_share_folder_lock(folder, true);
 	struct sw_checkpoint_pair pairs[SW_PAGE_GPUS];
 	r = sw_deep_back(page, pairs, pair_up(page, from, to, pairs), err);

@@ -111,7 +111,7 @@ static void print_share(const json_t *share)
 	       limit_text, host / (1 << 30), step_text, json_is_true(json_object_get(share, "yields")) ? "idle times" : share_text);
 }
 
-/* Who goes around the runtime (share/outside.h). */
+/* Processes that go around the runtime (share/outside.h). */
 static void print_outside(const json_t *share)
 {
 	json_t *gpu;

@@ -12,7 +12,7 @@
 extern const struct sw_cli_words sw_cli_throttle_words;
 extern const struct sw_cli_words sw_cli_strangers_words, sw_cli_trespass_words, sw_cli_device_rules_words;
 
-/* For those who start an agent. */
+/* For programs that start an agent. */
 #define SW_CLI_HOST_MEMORY_ABOUT "host memory that contents of GPUs may take on this machine, all programs together (half of what it has)"
 
 /* A size that an option takes. */
@@ -24,7 +24,7 @@ int sw_cli_share_folder(char folder[PATH_MAX], struct sw_err *err);
 int sw_cli_share_path(const char *name, char path[PATH_MAX], struct sw_err *err);
 int sw_cli_share_open(const char *name, bool mapped, struct sw_share_page **ret_page, struct sw_err *err);
 /* Whether the keeper of this share is still there: it holds a lock on the first byte. Or a process
- * that is off its GPUs: without its page nobody could bring it back. */
+ * that is off its GPUs: without its page it could not be brought back. */
 bool sw_cli_share_is_alive(const char *path);
 
 #endif

@@ -271,7 +271,7 @@ static int stay_beside(struct keeper *keeper, const sigset_t *awaited)
 		if (ended < 0 && errno != EINTR)
 			return 1;
 		if (stop_wanted) {
-			/* Who is stopped cannot decide for others. */
+			/* A stopped keeper cannot decide for others. */
 			stop_wanted = 0;
 			sw_share_folder_stand_back(keeper->folder);
 			raise(SIGSTOP);

@@ -91,7 +91,7 @@ static int check_outputs(const struct sw_cli_sim_values *values, struct sw_err *
 	return r;
 }
 
-/* Outcomes of single jobs are the bulk of a result: kept only for those who look at them. */
+/* Outcomes of single jobs are the bulk of a result: kept only for outputs that show them. */
 static int finish_results(const struct sw_cli_study *study, const struct sw_cli_sim_values *values, struct sw_result **results,
 			  struct sw_err *err)
 {

@@ -42,7 +42,7 @@ struct sw_cli_study {
 	struct sw_trace *trace;
 	SW_VEC(struct sw_sim_quota) quotas;
 	char cluster_text[96];
-	struct sw_result *record; /* what really happened; NULL: nobody asked, or knows */
+	struct sw_result *record; /* what really happened; NULL: not asked for, or not known */
 	char *basis;		  /* how the history was taken, in one line; NULL where there is none */
 };
 

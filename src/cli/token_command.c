@@ -1,5 +1,5 @@
-/* sharewell token create, list, revoke: who may come over TCP. They change a file in the state
- * folder, which is its owner's alone; the controller notices. */
+/* sharewell token create, list, revoke: users and agents that may come over TCP. They change a file
+ * in the state folder, which is its owner's alone; the controller notices. */
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,7 +197,7 @@ static const struct sw_cli_option list_options[] = {
 	PLACE_OPTIONS,
 };
 
-static const struct sw_cli_example list_examples[] = {{"sharewell token list", "see who may come over TCP"}};
+static const struct sw_cli_example list_examples[] = {{"sharewell token list", "see which users and agents may come over TCP"}};
 
 const struct sw_cli_command sw_cli_token_list = {
 	.name = "token list",

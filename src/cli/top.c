@@ -70,7 +70,7 @@ static const char *host_memory_of(const json_t *node, char text[96])
 	return text;
 }
 
-/* The GPU takes no jobs, and why; or who uses it beside the jobs. */
+/* The GPU takes no jobs, and why; or which processes use it beside the jobs. */
 static void add_shut(struct picture *picture, const json_t *gpu)
 {
 	char words[300];

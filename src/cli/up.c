@@ -78,7 +78,7 @@ static void start(struct cluster *cluster, struct child *child, int ready_fd)
 		child->pid = child->pid < 0 ? 0 : child->pid;
 		return;
 	}
-	/* Should the parent be killed, nobody would restart this one: it ends, too, and the next
+	/* Should the parent be killed, this one would not be restarted: it ends, too, and the next
 	 * `up` finds a clean place. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	/* Ctrl-C is for the parent, which stops them in order. */

@@ -9,7 +9,7 @@
 #include "cli/live.h"
 #include "cli/message.h"
 
-#define FIRST_MS 1000 /* most jobs run by then, and nobody wants to hear of it */
+#define FIRST_MS 1000 /* most jobs run by then, and need no note */
 #define EVERY_MS 2000
 
 /* A job that has its GPUs is about to start, unless there is something in its way. */

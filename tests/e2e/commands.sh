@@ -73,7 +73,7 @@ printf '100\n200\n50\n' >samples
 works 'a parameter that is a file' 'gittins.samples=samples' sim -t jobs.csv -c 4x8 -p gittins --set gittins.samples=samples
 works 'what can be compared' 'las.thresholds=3250,7200' policies
 works 'how jobs slow each other down' '3.39     0.69 host memory the profiles' contention DLRM DeepFM --way mps
-works 'a model that nobody profiled' 'nobody measured this model' contention resnet50 zzz
+works 'a model without a profile' 'this model was not measured' contention resnet50 zzz
 works 'the same from sim' 'las.thresholds=3250,7200' sim --policies
 
 # Files.

@@ -23,8 +23,8 @@ works 'many are held' 'Held 5 jobs' hold "$a-$e"
 said $? 'with one request'
 works 'and resumed, each that is named twice once' 'Resumed 2 jobs' resume "$a" "$b" "$a"
 run resume "$b" "$a"
-[ "$status" -eq 0 ] && [ "$(cat "$scratch/out")" = "Nothing to resume: job $b is not held by anybody
-Nothing to resume: job $a is not held by anybody" ]
+[ "$status" -eq 0 ] && [ "$(cat "$scratch/out")" = "Nothing to resume: job $b is not held by any user
+Nothing to resume: job $a is not held by any user" ]
 said $? 'which is told of each where there was nothing to do'
 works 'and for the others' 'Resumed 1 job' resume "$a" "$c"
 works 'they are held again' 'Held 3 jobs' hold "$a" "$b" "$c"

@@ -74,7 +74,7 @@ works 'it is let go again' '' resume "$long"
 touch "$scratch/c.end"
 ends 'the guest ends' "$job" 0
 holds 'it goes on' moves a
-works 'and once is enough' "Nothing to resume: job $long is not held by anybody" resume "$long"
+works 'and once is enough' "Nothing to resume: job $long is not held by any user" resume "$long"
 [ "$(wc -l <"$scratch/a.pids")" -eq 1 ]
 said $? 'in the same process still' a.pids a.pids
 
