@@ -4,6 +4,7 @@
 #include "base/now.h"
 #include "base/number.h"
 #include "server/backup.h"
+#include "server/changes.h"
 #include "server/cluster.h"
 #include "server/connection.h"
 #include "server/dispatch.h"
@@ -16,6 +17,7 @@
 #include "server/polls.h"
 #include "server/reload.h"
 #include "server/state.h"
+#include "server/submit.h"
 #include "server/turn.h"
 #include "server/world.h"
 

@@ -24,6 +24,7 @@
 #include "server/polls.h"
 #include "server/recover.h"
 #include "server/reload.h"
+#include "server/slices.h"
 #include "server/snapshots.h"
 #include "server/state.h"
 #include "server/turn.h"
@@ -157,7 +158,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = sw_conns_start(server, err);
 	r = r < 0 ? r : sw_turn_start(server, err);
-	r = r < 0 ? r : sw_submits_start(server, err);
+	r = r < 0 ? r : sw_slices_start(server, err);
 	r = r < 0 ? r : sw_snapshots_start(server, err);
 	r = r < 0 ? r : sw_past_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
@@ -236,7 +237,7 @@ static void stop(struct sw_server *server)
 	}
 	sw_conns_close_all(server);
 	sw_callers_stop(server);
-	sw_submits_stop(server);
+	sw_slices_stop(server);
 	sw_waiting_stop(server);
 	if (server->turn.soon != NULL)
 		sw_turn_stop(server);

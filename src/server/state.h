@@ -13,7 +13,6 @@
 #include "server/connection.h"
 #include "server/devices.h"
 #include "server/events.h"
-#include "server/jobs.h"
 #include "server/learned.h"
 #include "server/logs.h"
 #include "server/loop.h"
@@ -25,6 +24,7 @@
 #include "server/recover.h"
 #include "server/reload.h"
 #include "server/server.h"
+#include "server/slices.h"
 #include "server/snapshots.h"
 #include "server/tls.h"
 #include "server/tokens.h"
@@ -61,7 +61,7 @@ struct sw_server {
 	struct sw_reload reload;
 	struct sw_loop loop;
 	struct sw_turn turn;
-	struct sw_submits submits;
+	struct sw_slices slices;
 	struct sw_snapshots snapshots;
 	struct sw_recovery recovery;
 	struct sw_backup *backup; /* of the journal, under way; NULL */

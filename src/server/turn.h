@@ -20,6 +20,9 @@ struct sw_op;
 /* `conn` is NULL when nobody waits any more; once answered it may be gone. */
 typedef void sw_op_fn(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure);
 
+/* Proposes what fits into the time. False: there is more; true: the operation went its way. */
+typedef bool sw_propose_fn(struct sw_server *server, struct sw_op *op, int64_t until_ns);
+
 /* What a change finds, when it comes. */
 enum sw_outcome { SW_OUTCOME_CHANGED = 0, SW_OUTCOME_IDLE, SW_OUTCOME_HAD_ENDED };
 
@@ -45,6 +48,7 @@ struct sw_op {
 	SW_VEC(uint64_t) jobs;	   /* that were made */
 	sw_op_fn *done;		   /* called once: applied, or not stored (failure) */
 	struct sw_hearing hearing; /* of a sync */
+	sw_propose_fn *propose;	   /* of one that is proposed in slices */
 };
 TAILQ_HEAD(sw_ops, sw_op);
 
