@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "server/answers.h"
 #include "server/backup.h"
 #include "server/connection.h"
 #include "server/state.h"

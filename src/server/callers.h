@@ -1,4 +1,4 @@
-/* What each caller takes of the server. */
+/* Callers, and what each takes of the server. */
 #ifndef SW_SERVER_CALLERS_H
 #define SW_SERVER_CALLERS_H
 
@@ -15,6 +15,10 @@
 
 struct sw_server;
 struct sw_conn;
+
+#define SW_STREAMS_MAX 1024u /* of all users together, and as many of the owner and operators */
+/* Bytes of bodies that are on their way, of each class of callers. */
+#define SW_BODIES_MAX ((uint64_t)256 << 20)
 
 /* Who is at the other end. */
 struct sw_peer {

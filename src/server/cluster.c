@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "policy/registry.h"
+#include "server/answers.h"
 #include "server/cluster.h"
 #include "server/connection.h"
 #include "server/nodes.h"

@@ -5,23 +5,21 @@
  *	any -> LINGER (the answer is written; what still comes is thrown away, so that the client can read the answer) -> gone
  *
  * Invariants:
- *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in finish();
+ *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in sw_conn_finish();
  *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
  *  3. what a connection takes is counted at its caller (places.c) from when it begins until it ends, or is told to end;
  *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS, which would not go on by itself with what it holds of one;
  *  5. when a round of the loop has taken long, connections that are ready wait for the next, in the order in which they were: a thousand that speak in the same moment do not
  *     keep out those that come after.
  */
-#include <assert.h>
-#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
-#include <inttypes.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/callers.h"
 #include "server/connection.h"
 #include "server/connection_state.h"
@@ -29,20 +27,16 @@
 #include "server/places.h"
 #include "server/state.h"
 
-#define HEAD_MS 10000
-#define BODY_MS 60000
 #define IDLE_MS 90000
 #define WRITE_S 60
 #define LINGER_MS 2000
-#define INPUT_USUAL ((size_t)64 << 10)
-#define READ_SLICE_NS (5 * SW_NS_PER_MS)
 /* When a round is long, and what those that had to wait have of the next. */
 #define ROUND_NS (20 * SW_NS_PER_MS)
 #define LATE_NS (10 * SW_NS_PER_MS)
+
 static void advance(struct sw_conn *conn);
 
-/* 0: none. */
-static void set_deadline(struct sw_conn *conn, uint32_t ms)
+void sw_conn_set_deadline(struct sw_conn *conn, uint32_t ms)
 {
 	if (ms == 0 && !conn->ends_soon)
 		evtimer_del(conn->timer);
@@ -53,13 +47,7 @@ static void set_deadline(struct sw_conn *conn, uint32_t ms)
 		evtimer_add(conn->timer, &wait);
 }
 
-static uint32_t head_ms(const struct sw_conn *conn)
-{
-	uint32_t ms = conn->server->options->head_ms > 0 ? conn->server->options->head_ms : HEAD_MS;
-	return conn->caller->key.class == SW_CALLER_STRANGER ? ms / 2 : ms;
-}
-
-static void set_idle(struct sw_conn *conn, bool idle)
+void sw_conn_set_idle(struct sw_conn *conn, bool idle)
 {
 	conn->is_idle = idle;
 	conn->since_ns = sw_now_boot_ns();
@@ -140,8 +128,8 @@ static void linger(struct sw_conn *conn)
 {
 	conn->phase = LINGER;
 	drop_request(conn);
-	set_idle(conn, false);
-	set_deadline(conn, LINGER_MS);
+	sw_conn_set_idle(conn, false);
+	sw_conn_set_deadline(conn, LINGER_MS);
 	/* Once the answer has left, on_write() shuts our side down and waits for the client's. */
 	struct evbuffer *input = bufferevent_get_input(conn->bev);
 	evbuffer_drain(input, evbuffer_get_length(input));
@@ -151,8 +139,7 @@ static void linger(struct sw_conn *conn)
 		say_end(conn);
 }
 
-/* The answer is on its way: the next request, or the end. */
-static void finish(struct sw_conn *conn)
+void sw_conn_finish(struct sw_conn *conn)
 {
 	conn->attached = NULL;
 	conn->closed = NULL;
@@ -163,162 +150,11 @@ static void finish(struct sw_conn *conn)
 	}
 	drop_request(conn);
 	conn->phase = HEAD;
-	bound_input(conn, INPUT_USUAL);
-	set_deadline(conn, IDLE_MS);
-	set_idle(conn, true);
+	bound_input(conn, SW_INPUT_USUAL);
+	sw_conn_set_deadline(conn, IDLE_MS);
+	sw_conn_set_idle(conn, true);
 	if (!conn->advancing)
 		advance(conn);
-}
-
-/* ------------------------------------------------------------------------------------------------ answers */
-
-static void start_answer(struct sw_conn *conn, int status, const char *media, const char *headers)
-{
-	evbuffer_add_printf(bufferevent_get_output(conn->bev),
-			    "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n%s%s",
-			    status, sw_http_reason(status), media, headers != NULL ? headers : "",
-			    conn->keep_alive ? "" : "Connection: close\r\n");
-}
-
-void sw_conn_reply(struct sw_conn *conn, int status, const char *media, const char *headers, const char *body, size_t size)
-{
-	assert(conn->phase != STREAM && conn->phase != LINGER);
-	struct evbuffer *output = bufferevent_get_output(conn->bev);
-	start_answer(conn, status, media, headers);
-	evbuffer_add_printf(output, "Content-Length: %zu\r\n\r\n", size);
-	evbuffer_add(output, body, size);
-	finish(conn);
-}
-
-void sw_conn_reply_json(struct sw_conn *conn, int status, struct sw_json *json)
-{
-	if (json->failed) {
-		struct sw_err err = {0};
-		sw_err_set(&err, SW_ENOMEM, "out of memory");
-		sw_conn_reply_error(conn, 503, &err);
-	} else {
-		sw_json_bytes(json, "\n", 1);
-		sw_conn_reply(conn, status, "application/json", NULL, json->text, json->size);
-	}
-	sw_json_release(json);
-}
-
-struct sw_shared {
-	char *text;
-	size_t size;
-	unsigned count; /* answers that hold it, and its maker */
-};
-
-struct sw_shared *sw_shared_take(struct sw_json *json)
-{
-	struct sw_shared *shared = json->failed ? NULL : calloc(1, sizeof *shared);
-	if (shared != NULL)
-		shared->text = sw_json_take(json, &shared->size);
-	sw_json_release(json);
-	if (shared == NULL || shared->text == NULL) {
-		free(shared);
-		return NULL;
-	}
-	shared->count = 1;
-	return shared;
-}
-
-void sw_shared_drop(struct sw_shared *shared)
-{
-	if (shared == NULL || --shared->count > 0)
-		return;
-	free(shared->text);
-	free(shared);
-}
-
-static void shared_sent(const void *bytes, size_t size, void *user)
-{
-	(void)bytes;
-	(void)size;
-	sw_shared_drop(user);
-}
-
-void sw_conn_reply_shared(struct sw_conn *conn, int status, struct sw_shared *shared)
-{
-	struct sw_err err = {0};
-	if (shared == NULL) {
-		sw_err_set(&err, SW_ENOMEM, "out of memory");
-		sw_conn_reply_error(conn, 503, &err);
-		return;
-	}
-	struct evbuffer *output = bufferevent_get_output(conn->bev);
-	start_answer(conn, status, "application/json", NULL);
-	evbuffer_add_printf(output, "Content-Length: %zu\r\n\r\n", shared->size);
-	shared->count++;
-	if (evbuffer_add_reference(output, shared->text, shared->size, shared_sent, shared) < 0)
-		sw_shared_drop(shared);
-	finish(conn);
-}
-
-void sw_conn_reply_later(struct sw_conn *conn, int status, const struct sw_err *err, unsigned seconds)
-{
-	struct sw_json json = {0};
-	char later[40];
-	sw_json_object(&json);
-	sw_json_key(&json, "error");
-	sw_json_object(&json);
-	sw_json_key_string(&json, "fact", err->fact);
-	sw_json_key_string(&json, "detail", err->detail);
-	sw_json_key_string(&json, "hint", err->hint);
-	sw_json_end_object(&json);
-	sw_json_end_object(&json);
-	sw_json_bytes(&json, "\n", 1);
-	snprintf(later, sizeof later, "Retry-After: %u\r\n", seconds);
-	const char *headers = status == 401 ? "WWW-Authenticate: Bearer\r\n" : seconds > 0 ? later : NULL;
-	sw_conn_reply(conn, status, "application/json", headers, json.failed ? "{}" : json.text, json.failed ? 2 : json.size);
-	sw_json_release(&json);
-}
-
-void sw_conn_reply_error(struct sw_conn *conn, int status, const struct sw_err *err)
-{
-	sw_conn_reply_later(conn, status, err, status == 429 || status == 503 ? 1 : 0);
-}
-
-void sw_conn_stream(struct sw_conn *conn, const char *media, const char *headers, sw_conn_fn *drained)
-{
-	assert(conn->phase == BUSY);
-	if (conn->is_old)
-		conn->keep_alive = false;
-	start_answer(conn, 200, media, headers);
-	struct evbuffer *output = bufferevent_get_output(conn->bev);
-	evbuffer_add_printf(output, "%s\r\n", conn->is_old ? "" : "Transfer-Encoding: chunked\r\n");
-	conn->phase = STREAM;
-	conn->drained = drained;
-	sw_place_stream(conn, true);
-}
-
-bool sw_conn_has_room(const struct sw_conn *conn)
-{
-	size_t most = conn->phase == STREAM ? SW_STREAM_HIGH : SW_OUTPUT_HIGH;
-	return evbuffer_get_length(bufferevent_get_output(conn->bev)) < most;
-}
-
-void sw_conn_write(struct sw_conn *conn, const char *bytes, size_t size)
-{
-	assert(conn->phase == STREAM);
-	struct evbuffer *output = bufferevent_get_output(conn->bev);
-	if (size == 0)
-		return;
-	if (!conn->is_old)
-		evbuffer_add_printf(output, "%zx\r\n", size);
-	evbuffer_add(output, bytes, size);
-	if (!conn->is_old)
-		evbuffer_add(output, "\r\n", 2);
-}
-
-void sw_conn_end_stream(struct sw_conn *conn)
-{
-	assert(conn->phase == STREAM);
-	if (!conn->is_old)
-		evbuffer_add(bufferevent_get_output(conn->bev), "0\r\n\r\n", 5);
-	sw_place_stream(conn, false);
-	conn->phase = BUSY;
-	finish(conn);
 }
 
 void sw_conn_attach(struct sw_conn *conn, void *attached, sw_conn_fn *closed, bool patient)
@@ -359,168 +195,6 @@ bool sw_conn_last_event_id(const struct sw_conn *conn, uint64_t *ret_id)
 	return conn->has_last_event_id;
 }
 
-/* ------------------------------------------------------------------------------------------------ requests */
-
-/* What the head asks for cannot be: says so, and ends the connection if a body is still to come that nobody will read. */
-static void refuse(struct sw_conn *conn, int status, const struct sw_err *err)
-{
-	conn->server->figures.refused++;
-	if (conn->body_size > 0)
-		conn->keep_alive = false;
-	sw_conn_reply_error(conn, status, err);
-}
-
-/* 0, or 413. */
-static int check_size(const struct sw_conn *conn, uint64_t size, struct sw_err *err)
-{
-	size_t most = conn->request->route->body_max;
-	if (size <= most)
-		return 0;
-	sw_err_set(err, SW_ELIMIT, "the body of the request is too large");
-	sw_err_detail(err, "it has %" PRIu64 " bytes, at most %zu are taken here", size, most);
-	return 413;
-}
-
-/* Whether the caller may ask this now, and has room for it. 0, or the status. */
-static int admit(struct sw_conn *conn, const struct sw_http_head *head, struct sw_err *err)
-{
-	int status = sw_authorise(conn->server, conn->request, conn->is_tcp, head->token, &conn->peer, err);
-	/* A connection without a name is not kept: its place is for the next one. */
-	if (status == 401)
-		conn->keep_alive = false;
-	if (status == 0)
-		status = sw_place_settle(conn, err);
-	/* Before the caller pays for it: large bodies cost more. */
-	if (status == 0)
-		status = check_size(conn, head->body_size, err);
-	if (status == 0)
-		status = sw_caller_ask(conn->server, conn->caller, &conn->peer, head->body_size, err);
-	return status != 0 ? status : sw_place_body(conn, head->body_size, err);
-}
-
-static void take_head(struct sw_conn *conn, const struct sw_http_head *head)
-{
-	struct sw_err err = {0};
-	int status = 0;
-	sw_place_head(conn, false, NULL);
-	set_idle(conn, false);
-	conn->keep_alive = head->keep_alive;
-	conn->is_old = head->is_old;
-	conn->body_size = head->body_size < SIZE_MAX ? (size_t)head->body_size : SIZE_MAX;
-	conn->has_last_event_id = head->has_last_event_id;
-	conn->last_event_id = head->last_event_id;
-	if (sw_request_open(head->method, head->target, &conn->request, &status, &err) == 0)
-		status = admit(conn, head, &err);
-	bool keeps_key = status == 0 && head->key[0] != '\0';
-	if (status == 0 &&
-	    ((keeps_key && (conn->request->key = strdup(head->key)) == NULL) || (conn->body = malloc(conn->body_size + 1)) == NULL)) {
-		sw_err_set(&err, SW_ENOMEM, "out of memory");
-		status = 503;
-	}
-	if (status != 0) {
-		refuse(conn, status, &err);
-		return;
-	}
-	conn->phase = BODY;
-	conn->body_have = 0;
-	set_deadline(conn, BODY_MS);
-	if (head->expects_continue && evbuffer_get_length(bufferevent_get_input(conn->bev)) < conn->body_size)
-		evbuffer_add_printf(bufferevent_get_output(conn->bev), "HTTP/1.1 100 Continue\r\n\r\n");
-}
-
-/* False: it has not come yet. */
-static bool try_head(struct sw_conn *conn)
-{
-	struct evbuffer *input = bufferevent_get_input(conn->bev);
-	size_t size = evbuffer_get_length(input);
-	if (size == 0)
-		return false;
-	if (conn->is_idle) {
-		set_idle(conn, false);
-		/* A stranger has no more time than it got when it came. */
-		if (conn->caller->key.class != SW_CALLER_STRANGER || conn->asked)
-			set_deadline(conn, head_ms(conn));
-	}
-	if (size > SW_HTTP_HEAD_MAX)
-		size = SW_HTTP_HEAD_MAX;
-	const char *bytes = (const char *)evbuffer_pullup(input, (ssize_t)size);
-	struct sw_http_head head;
-	struct sw_err err = {0};
-	int status = 503;
-	if (bytes == NULL)
-		sw_err_set(&err, SW_ENOMEM, "out of memory");
-	int r = bytes != NULL ? sw_http_parse_head(bytes, size, &head, &status, &err) : SW_ENOMEM;
-	if (r == 0 && (status = sw_place_head(conn, true, &err)) == 0)
-		return false;
-	if (r <= 0) {
-		conn->keep_alive = false;
-		refuse(conn, status, &err);
-		return true;
-	}
-	conn->asked = true;
-	evbuffer_drain(input, head.size);
-	take_head(conn, &head);
-	return true;
-}
-
-/* For how long a caller holds the loop. */
-struct use {
-	struct sw_caller *caller;
-	int64_t began_ns;
-};
-
-static void end_use(struct use *use)
-{
-	int64_t took_ns = sw_now_boot_ns() - use->began_ns;
-	use->caller->used_ns += took_ns > 0 ? took_ns : 1;
-}
-
-/* One slice of reading the body, or of none while its caller has to wait; true: it is read, or cannot be, and the client has its answer or waits for it. */
-static bool read_body(struct sw_conn *conn)
-{
-	struct sw_err err = {0};
-	int status = 503, r;
-	bool more = false;
-	if (sw_caller_waits(conn->server, conn->caller))
-		return false;
-	SW_CLEANUP(end_use) struct use use = {conn->caller, sw_now_boot_ns()};
-	int64_t until_ns = use.began_ns + READ_SLICE_NS;
-	do
-		r = conn->is_read ? 0 : sw_request_read_some(conn->request, conn->body, conn->body_size, &more, &status, &err);
-	while (r == 0 && more && sw_now_boot_ns() < until_ns);
-	/* What is asked for with a large body takes its own time: others are heard before. */
-	bool pauses = r == 0 && !more && !conn->is_read && conn->body_size > INPUT_USUAL;
-	conn->is_read = pauses;
-	if ((r == 0 && more) || pauses)
-		return false;
-	free(conn->body);
-	conn->body = NULL;
-	conn->body_size = 0;
-	conn->phase = BUSY;
-	set_deadline(conn, 0);
-	if (r < 0)
-		refuse(conn, status, &err);
-	else
-		sw_dispatch(conn->server, conn);
-	return true;
-}
-
-/* A large body is moved as it comes: a copy of it all would hold the loop. */
-static bool try_body(struct sw_conn *conn)
-{
-	struct evbuffer *input = bufferevent_get_input(conn->bev);
-	int moved = evbuffer_remove(input, conn->body + conn->body_have, conn->body_size - conn->body_have);
-	conn->body_have += moved > 0 ? (size_t)moved : 0;
-	if (conn->body_have < conn->body_size)
-		return false;
-	set_deadline(conn, 0);
-	conn->phase = READING;
-	conn->body[conn->body_size] = '\0';
-	if (!read_body(conn))
-		evtimer_add(conn->timer, &(struct timeval){0});
-	return true;
-}
-
 /* Goes on with what has come in, as far as it reaches. Answers that pile up because the client does not read them end it for now. */
 static void advance(struct sw_conn *conn)
 {
@@ -528,9 +202,9 @@ static void advance(struct sw_conn *conn)
 	bool moved = true;
 	while (moved && !conn->doomed && sw_conn_has_room(conn)) {
 		if (conn->phase == HEAD)
-			moved = try_head(conn);
+			moved = sw_conn_try_head(conn);
 		else if (conn->phase == BODY)
-			moved = try_body(conn);
+			moved = sw_conn_try_body(conn);
 		else
 			moved = false;
 	}
@@ -545,7 +219,7 @@ static void advance(struct sw_conn *conn)
 static void go_on_reading(struct sw_conn *conn)
 {
 	conn->advancing = true;
-	if (!read_body(conn))
+	if (!sw_conn_read_body(conn))
 		evtimer_add(conn->timer, &(struct timeval){0});
 	advance(conn);
 }
@@ -755,13 +429,13 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	TAILQ_INSERT_TAIL(&server->conns, conn, link);
 	server->conn_count++;
 	sw_place_take(conn, caller, turned_away);
-	set_idle(conn, true);
-	set_deadline(conn, head_ms(conn));
+	sw_conn_set_idle(conn, true);
+	sw_conn_set_deadline(conn, sw_conn_head_ms(conn));
 	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
-	bound_input(conn, INPUT_USUAL);
+	bound_input(conn, SW_INPUT_USUAL);
 	/* A long answer leaves in few steps: each waits for all the others who have something to say. */
 	bufferevent_set_max_single_write(conn->bev, SW_OUTPUT_HIGH);
-	bufferevent_set_max_single_read(conn->bev, INPUT_USUAL);
+	bufferevent_set_max_single_read(conn->bev, SW_INPUT_USUAL);
 	struct timeval stalled = {.tv_sec = WRITE_S};
 	bufferevent_set_timeouts(conn->bev, NULL, &stalled);
 	bufferevent_enable(conn->bev, EV_READ | EV_WRITE);

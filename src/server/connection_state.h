@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "server/answers.h"
 #include "server/callers.h"
 #include "server/connection.h"
 
@@ -50,5 +51,22 @@ struct sw_conn {
 void sw_conn_end_soon(struct sw_conn *conn);
 /* Only where no request is at work. */
 void sw_conn_end_now(struct sw_conn *conn);
+
+/* When it is closed unless something comes; 0: never. */
+void sw_conn_set_deadline(struct sw_conn *conn, uint32_t ms);
+void sw_conn_set_idle(struct sw_conn *conn, bool idle);
+/* The answer is on its way: the next request, or the end. */
+void sw_conn_finish(struct sw_conn *conn);
+
+/* ---- reading.c */
+#define SW_INPUT_USUAL ((size_t)64 << 10)
+/* For how long a head may take to come. */
+uint32_t sw_conn_head_ms(const struct sw_conn *conn);
+/* False: it has not come yet. */
+bool sw_conn_try_head(struct sw_conn *conn);
+bool sw_conn_try_body(struct sw_conn *conn);
+/* One slice of reading the body, or of none while its caller has to wait; true: it is read, or
+ * cannot be, and the client has its answer or waits for it. */
+bool sw_conn_read_body(struct sw_conn *conn);
 
 #endif

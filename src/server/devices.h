@@ -10,6 +10,8 @@
 #include "base/vec.h"
 #include "brain/brain.h"
 
+#define SW_NODES_MAX 16384u
+
 struct sw_device {
 	char *uuid, *name; /* name NULL: not known */
 	uint64_t memory_bytes;

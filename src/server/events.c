@@ -12,6 +12,7 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/events.h"
 #include "server/past.h"

@@ -5,6 +5,7 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/company.h"
 #include "server/connection.h"
 #include "server/jobs.h"

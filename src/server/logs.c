@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/logs.h"
 #include "server/past.h"

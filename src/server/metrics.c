@@ -5,6 +5,7 @@
 
 #include "api/json.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/metrics.h"
 #include "server/state.h"

@@ -7,6 +7,7 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/devices.h"
 #include "server/nodes.h"

@@ -10,6 +10,7 @@
 #include "server/places.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/callers.h"
 #include "server/connection.h"
 #include "server/connection_state.h"

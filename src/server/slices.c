@@ -1,6 +1,7 @@
 /* Requests about many jobs, which are proposed in slices: others are heard between them. Long lists
  * take turns. */
 #include "server/slices.h"
+
 #include "base/now.h"
 #include "base/number.h"
 #include "server/state.h"

@@ -5,6 +5,7 @@
 #include "api/when.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/models.h"
 #include "server/past.h"

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "server/answers.h"
 #include "server/connection.h"
 #include "server/state.h"
 #include "server/turn.h"
