@@ -468,6 +468,30 @@ static void test_a_move_on_the_default_stream(void **state)
 	end(&job);
 }
 
+/* Where the driver cannot copy the contents to the host, the process goes on with its work, and says
+ * why. Once copies work again it is suspended, without being asked again. */
+static void test_a_copy_that_fails(void **state)
+{
+	(void)state;
+	machine_faults("");
+	struct job job = start(hold_contents);
+	hear(job.socket, 'r');
+	machine_faults("cuMemcpyDtoHAsync_v2:count=100000:error=2\n");
+	uint32_t wish = sw_share_page_want(page(), SW_PAGE_SUSPEND);
+	eventually(look().trouble == SW_PAGE_DRIVER_ERROR);
+	assert_int_equal(look().suspended, 0);
+	assert_int_equal(look().gpus[0].charged_bytes, CONTEXT_BYTES + 200 * MiB);
+	assert_int_equal(look().gpus[0].host_bytes, 0);
+	tell(job.socket, 'g');
+	hear(job.socket, 'd');
+	machine_faults("");
+	assert_true(sw_share_page_wait(page(), wish, PATIENCE));
+	assert_int_equal(look().suspended, 1);
+	resume();
+	tell(job.socket, 'e');
+	end(&job);
+}
+
 static void live_on_a_lost_gpu(int socket)
 {
 	CUdeviceptr x = 0, y = 0;
@@ -583,6 +607,7 @@ int main(void)
 		CASE(test_no_host_memory),
 		CASE(test_refusals_are_survived),
 		CASE(test_a_move_on_the_default_stream),
+		CASE(test_a_copy_that_fails),
 		CASE(test_a_gpu_is_lost_while_suspended),
 		CASE(test_a_resume_that_never_works),
 		CASE(test_work_that_does_not_end),
