@@ -154,11 +154,14 @@ static void list_words(const char *const *words, char *text, size_t size)
 	}
 }
 
-static const char *expected_of(const struct sw_field *field, char *text, size_t size)
+const char *sw_field_expected(const struct sw_field *field, char *text, size_t size)
 {
 	if (field->expected != NULL)
 		return field->expected;
 	switch (field->kind) {
+	case SW_FIELD_COMMAS:
+		snprintf(text, size, "a list of texts of %" PRId64 " bytes together", field->max);
+		break;
 	case SW_FIELD_TEXT:
 		snprintf(text, size, "a text of %" PRId64 " to %" PRId64 " bytes", field->min, field->max);
 		break;
@@ -195,7 +198,7 @@ static const char *expected_of(const struct sw_field *field, char *text, size_t 
 int sw_decoder_refuse_field(struct sw_decoder *decoder, const struct sw_field *field, const json_t *value)
 {
 	char expected[200];
-	int r = sw_decoder_refuse(decoder, field->name, value, expected_of(field, expected, sizeof expected));
+	int r = sw_decoder_refuse(decoder, field->name, value, sw_field_expected(field, expected, sizeof expected));
 	if (field->hint != NULL)
 		sw_err_hint(decoder->err, "%s", field->hint);
 	return r;
@@ -346,6 +349,32 @@ static int decode_text(struct sw_decoder *decoder, json_t *value, const struct s
 	return take_text(decoder, value, target);
 }
 
+/* The members of a list as one text. None has a comma itself: it would be two. */
+static int decode_commas(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, const char **target)
+{
+	if (json_is_string(value))
+		return decode_text(decoder, value, field, target);
+	if (!json_is_array(value) || json_array_size(value) == 0)
+		return sw_decoder_refuse_field(decoder, field, value);
+	char *text = sw_decoded_alloc(decoder->decoded, (size_t)field->max + 1, 1);
+	size_t used = 0;
+	if (text == NULL)
+		return sw_decoder_out_of_memory(decoder);
+	for (size_t i = 0; i < json_array_size(value); i++) {
+		const json_t *member = json_array_get(value, i);
+		const char *word = json_string_value(member);
+		size_t size = json_string_length(member), room = (size_t)field->max - used;
+		if (word == NULL || size == 0 || strchr(word, ',') != NULL || size + (i > 0) > room)
+			return sw_decoder_refuse_field(decoder, field, value);
+		if (i > 0)
+			text[used++] = ',';
+		memcpy(text + used, word, size);
+		used += size;
+	}
+	*target = text;
+	return 0;
+}
+
 static int decode_kind(struct sw_decoder *decoder, json_t *value, const struct sw_field *field, void *target)
 {
 	switch (field->kind) {
@@ -353,6 +382,8 @@ static int decode_kind(struct sw_decoder *decoder, json_t *value, const struct s
 		return decode_bool(decoder, value, field, target);
 	case SW_FIELD_TEXT:
 		return decode_text(decoder, value, field, target);
+	case SW_FIELD_COMMAS:
+		return decode_commas(decoder, value, field, target);
 	case SW_FIELD_TEXTS:
 		return decode_texts(decoder, value, field, target);
 	case SW_FIELD_JOBS:
@@ -558,6 +589,7 @@ const char *sw_field_type(const struct sw_field *field)
 	case SW_FIELD_WORD:
 	case SW_FIELD_MOMENT:
 		return "string";
+	case SW_FIELD_COMMAS:
 	case SW_FIELD_TEXTS:
 	case SW_FIELD_LIST:
 		return "string[]";

@@ -28,8 +28,11 @@ enum sw_field_kind {
 	SW_FIELD_BOOL,	/* bool; with `words`, the first stands for false and the second for true */
 	SW_FIELD_TEXT,	/* const char *; min and max are lengths in bytes */
 	SW_FIELD_TEXTS, /* struct sw_texts; max is the longest member, `most` their number */
-	SW_FIELD_JOBS,	/* struct sw_sync_jobs, of up to SW_SYNC_JOBS_LISTED */
-	SW_FIELD_WORD,	/* an enum: `min` and the position in `words` */
+	/* const char *, members with commas between them, `max` bytes at most: on the wire a
+	 * list. The text that agents of version 0.1 send in its place is read, too */
+	SW_FIELD_COMMAS,
+	SW_FIELD_JOBS, /* struct sw_sync_jobs, of up to SW_SYNC_JOBS_LISTED */
+	SW_FIELD_WORD, /* an enum: `min` and the position in `words` */
 	/* As people write them. */
 	SW_FIELD_BYTES,	 /* uint64_t: bytes, or "20G" */
 	SW_FIELD_SPAN,	 /* int64_t, nanoseconds: seconds, or "2h" */
@@ -88,8 +91,17 @@ struct sw_field {
 };
 #define SW_FIELD_COUNT(fields) (sizeof(fields) / sizeof((fields)[0]))
 
+struct sw_table {
+	const char *name;
+	const struct sw_field *fields;
+	size_t count;
+	size_t size; /* of the struct */
+};
+
 /* The type of the field in descriptions: "integer|string". */
 const char *sw_field_type(const struct sw_field *field);
+/* What its values are, in words: "a whole number from 0 to 255". Returns `text`, or a constant. */
+const char *sw_field_expected(const struct sw_field *field, char *text, size_t size);
 /* A table in the order of the names; NULL: there is none of this name. */
 const struct sw_field *sw_field_find(const struct sw_field *fields, size_t count, const char *name);
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/fields.h"
 #include "api/sync.h"
@@ -19,6 +20,7 @@ static bool is_empty(const struct sw_field *field, const void *source)
 		return *(const uint32_t *)source == 0;
 	case SW_FIELD_BOOL:
 		return !*(const bool *)source;
+	case SW_FIELD_COMMAS:
 	case SW_FIELD_TEXT:
 		return *(const char *const *)source == NULL || (field->min > 0 && **(const char *const *)source == '\0');
 	case SW_FIELD_TEXTS:
@@ -35,6 +37,17 @@ static void encode_texts(struct sw_json *json, const struct sw_texts *texts)
 	sw_json_array(json);
 	for (size_t i = 0; i < texts->count; i++)
 		sw_json_string(json, texts->items[i]);
+	sw_json_end_array(json);
+}
+
+static void encode_commas(struct sw_json *json, const char *text)
+{
+	sw_json_array(json);
+	while (text != NULL && *text != '\0') {
+		size_t size = strcspn(text, ",");
+		sw_json_string_n(json, text, size);
+		text += size + (text[size] == ',');
+	}
 	sw_json_end_array(json);
 }
 
@@ -106,6 +119,9 @@ static void encode_kind(struct sw_json *json, const struct sw_field *field, cons
 			sw_json_null(json);
 		else
 			sw_json_string(json, *(const char *const *)source);
+		break;
+	case SW_FIELD_COMMAS:
+		encode_commas(json, *(const char *const *)source);
 		break;
 	case SW_FIELD_TEXTS:
 		encode_texts(json, source);

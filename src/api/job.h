@@ -131,18 +131,19 @@ struct sw_job_request {
 	bool held;	 /* submitted on hold */
 	bool slurm_env;	 /* SLURM_* beside SHAREWELL_* in its environment */
 	bool bare_gpu;	 /* without the GPU runtime: nothing stands between it and the driver */
-	struct sw_depend depends[SW_JOB_DEPENDS_MAX];
-	size_t depend_count;
 	bool is_array;
 	/* limit 0: all at once; a step of 0 is one of 1 */
 	uint32_t array_first, array_last, array_step, array_limit;
 	uint32_t array_index;
 	bool is_member; /* of the array: this request is for the one job `array_index` of it */
+	size_t depend_count;
+	struct sw_depend depends[SW_JOB_DEPENDS_MAX];
 };
 
 #define SW_JOB_FIELDS_MAX 64u
 extern const struct sw_field sw_job_fields[]; /* job_fields.c, in the order of the names */
 extern const size_t sw_job_field_count;
+extern const struct sw_table sw_job_table; /* of these */
 
 /* What a job may have of each of its GPUs, from now on and for its life. */
 #define SW_LIMIT_LEAST_BYTES (UINT64_C(16) << 20) /* less would not hold the driver's own */

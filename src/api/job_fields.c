@@ -363,8 +363,8 @@ const struct sw_field sw_job_fields[] = {
 	{"deadline", SW_FIELD_MOMENT, AT(deadline_at_ns), .min = 1, .max = SW_WHEN_MAX_NS, .brief = true,
 	 .about = "when it should be done: RFC 3339",
 	 OPTION("deadline", '\0', "WHEN", "when it should be done: 2030-01-31T18:00, or 8h from now")},
-	{"depends", SW_FIELD_OWN, AT(depends), .size = sizeof((struct sw_job_request){0}).depends + sizeof(size_t), .read = read_depends,
-	 .write = write_depends, .type = "string", .expected = "such as \"afterok:12,afterany:13\"",
+	{"depends", SW_FIELD_OWN, AT(depend_count), .size = sizeof(struct sw_job_request) - offsetof(struct sw_job_request, depend_count),
+	 .read = read_depends, .write = write_depends, .type = "string", .expected = "such as \"afterok:12,afterany:13\"",
 	 .hint = "The kinds are afterok, afterany and afternotok.",
 	 .about = "`afterok:12,afterany:13`: it waits until these jobs have ended well, or at all; `afternotok`: badly",
 	 OPTION("dependency", 'd', "KIND:JOB", "waits for jobs: afterok:12:13,afterany:14,afternotok:15")},
@@ -467,4 +467,5 @@ const struct sw_field sw_job_fields[] = {
 	 .about = "absolute path; the run's own folder unless told", OPTION("chdir", 'D', "DIR", "where it runs; here unless told")},
 };
 const size_t sw_job_field_count = SW_FIELD_COUNT(sw_job_fields);
+const struct sw_table sw_job_table = {"job", sw_job_fields, SW_FIELD_COUNT(sw_job_fields), sizeof(struct sw_job_request)};
 _Static_assert(SW_FIELD_COUNT(sw_job_fields) <= SW_JOB_FIELDS_MAX, "arrays with a place for each field have room");

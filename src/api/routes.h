@@ -87,8 +87,7 @@ struct sw_schema {
 	const char *name; /* NULL behind the last */
 	const char *about;
 	const struct sw_api_field *fields; /* what no table has; NULL: nothing */
-	const struct sw_field *table;	   /* before those; NULL: there is none */
-	const size_t *table_count;
+	const struct sw_table *tables[3];  /* whose fields come before those */
 };
 extern const struct sw_schema sw_schemas[];
 const struct sw_schema *sw_schema_find(const char *name);

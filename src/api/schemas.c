@@ -4,6 +4,7 @@
 
 #include "api/job.h"
 #include "api/routes.h"
+#include "api/sync_tables.h"
 
 #define END                      \
 	{                        \
@@ -341,10 +342,29 @@ static const struct sw_api_field error[] = {
 	{"error", "#Problem", ""},
 	END,
 };
-static const struct sw_api_field none[] = {END};
+static const struct sw_api_field sync_lists[] = {
+	{"inventory", "#Inventory", "what the node has; not there: as before"},
+	{"jobs", "#Run[]", "every run that the agent knows"},
+	{"samples", "#Sample[]", "looks at GPUs and runs since the sync before"},
+	{"shut", "#Shut[]", "GPUs that take no jobs; not there: the agent does not know"},
+	{"strangers", "#Outsider[]", "processes outside the queue that use GPUs"},
+	END,
+};
+static const struct sw_api_field inventory_lists[] = {
+	{"gpus", "#InventoryGpu[]", "its GPUs, in their order"},
+	END,
+};
+static const struct sw_api_field answer_lists[] = {
+	{"wants", "#Want[]", "one for each run that shall be there: a run that is not among them must stop"},
+	END,
+};
+static const struct sw_api_field want_parts[] = {
+	{"spec", "#RunSpec", "how to run it, where the agent does not know it yet"},
+	END,
+};
 
 const struct sw_schema sw_schemas[] = {
-	{"JobRequest", "A job as it is asked for", .table = sw_job_fields, .table_count = &sw_job_field_count},
+	{"JobRequest", "A job as it is asked for", .tables = {&sw_job_table}},
 	{"Submitted", "What a submit made", .fields = submitted},
 	{"Job", "A job as it stands", .fields = job},
 	{"Asked", "What a job asked for, in short", .fields = asked},
@@ -377,8 +397,16 @@ const struct sw_schema sw_schemas[] = {
 	{"Event", "Something that happened", .fields = event},
 	{"KeptEvent", "Something that happened, and that the journal still has", .fields = kept_event},
 	{"EventList", "Events of the journal", .fields = event_list},
-	{"Sync", "What an agent tells: src/api/sync.h", .fields = none},
-	{"Answer", "What it hears: src/api/sync.h", .fields = none},
+	{"Sync", "What an agent tells: src/api/sync.h", .fields = sync_lists, .tables = {&sw_sync_table}},
+	{"Inventory", "What a node has", .fields = inventory_lists, .tables = {&sw_inventory_table}},
+	{"InventoryGpu", "One of its GPUs", .tables = {&sw_gpu_table}},
+	{"Run", "A run, as its agent knows it", .tables = {&sw_run_table}},
+	{"Sample", "A look at a GPU, at a run, or at a run on a GPU", .tables = {&sw_sample_table, &sw_sample_run_table}},
+	{"Shut", "A GPU that takes no jobs", .tables = {&sw_shut_table}},
+	{"Outsider", "A process outside the queue on a GPU", .tables = {&sw_stranger_table}},
+	{"Answer", "What it hears: src/api/sync.h", .fields = answer_lists, .tables = {&sw_answer_table}},
+	{"Want", "What shall become of a run", .fields = want_parts, .tables = {&sw_want_head_table, &sw_want_words_table, &sw_want_table}},
+	{"RunSpec", "How to run a job, with everything decided", .tables = {&sw_spec_table}},
 	{"Health", "Whether the controller can do its work", .fields = health},
 	{"Error", "What went wrong", .fields = error},
 	{"Problem", "The same, in three parts", .fields = error_inner},
@@ -395,17 +423,20 @@ const struct sw_schema *sw_schema_find(const char *name)
 
 bool sw_schema_field(const struct sw_schema *schema, size_t index, struct sw_api_field *ret_field, const struct sw_field **ret_bounds)
 {
-	size_t count = schema->table != NULL ? *schema->table_count : 0;
 	*ret_bounds = NULL;
-	if (index < count) {
-		const struct sw_field *field = &schema->table[index];
-		*ret_field = (struct sw_api_field){field->name, sw_field_type(field), field->about != NULL ? field->about : ""};
-		*ret_bounds = field;
-		return true;
+	for (size_t t = 0; t < sizeof schema->tables / sizeof schema->tables[0] && schema->tables[t] != NULL; t++) {
+		const struct sw_table *table = schema->tables[t];
+		if (index < table->count) {
+			const struct sw_field *field = &table->fields[index];
+			*ret_field = (struct sw_api_field){field->name, sw_field_type(field), field->about != NULL ? field->about : ""};
+			*ret_bounds = field;
+			return true;
+		}
+		index -= table->count;
 	}
-	for (size_t i = count; schema->fields != NULL && schema->fields[i - count].name != NULL; i++)
+	for (size_t i = 0; schema->fields != NULL && schema->fields[i].name != NULL; i++)
 		if (i == index) {
-			*ret_field = schema->fields[i - count];
+			*ret_field = schema->fields[i];
 			return true;
 		}
 	return false;

@@ -1,4 +1,5 @@
-/* The tables of every struct that agent and controller exchange. A field is added here and in sync.h, nowhere else. */
+/* Syncs, answers, orders and accounts of runs from JSON. Their tables are sync_tables.c, writing
+ * them is sync_write.c. */
 #include "api/sync.h"
 
 #include <assert.h>
@@ -6,263 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/bounds.h"
-#include "api/fields.h"
 #include "api/pieces.h"
+#include "api/sync_tables.h"
 
-#define DETAIL_MAX 1000
 #define UNREAD_CODE 125 /* as of a run that could not be started */
-/* Commas and brackets of all runs and samples of a node, with all of their fields and some to come. */
+/* Commas and brackets of all runs and samples of a node, with all of their fields and some to
+ * come. */
 #define SYNC_PARTS_MOST ((size_t)40 * (SW_SYNC_RUNS_MAX + SW_SYNC_SAMPLES_MAX))
-/* Bytes of text that are parsed at one go: of a member of a list or a field, of an inventory. Those at all their bounds, every byte escaped, have less. */
+/* Bytes of text that are parsed at one go: of a member of a list or a field, of an inventory.
+ * Those at all their bounds, every byte escaped, have less. */
 #define PIECE_BYTES_MAX ((size_t)64 << 10)
 #define INVENTORY_BYTES_MAX ((size_t)512 << 10)
 
-static const char *const state_names[] = {"starting", "running", "suspended", "exited", NULL};
-static const char *const depth_names[] = {"usual", "leaving", "off", "refused", NULL};
-static const char *const want_names[] = {"run", "suspend", "stop", "forget", NULL};
-static const char *const suspend_names[] = {"sigstop", "none", NULL};
-static const char *const shut_names[] = {"stranger", "excluded", "dead", "silent", NULL};
-_Static_assert(sizeof shut_names / sizeof shut_names[0] == SW_SHUT_KINDS + 1, "one name for each");
+#define DECODE(table, object, target) sw_decode_fields(decoder, object, (table).fields, (table).count, target)
 
-const char *sw_run_state_name(enum sw_run_state state)
-{
-	return state_names[state];
-}
-
-const char *sw_want_name(enum sw_want_kind want)
-{
-	return want_names[want];
-}
-
-const char *sw_shut_name(enum sw_shut why)
-{
-	return shut_names[why];
-}
-
-bool sw_shut_parse(const char *name, enum sw_shut *ret_why)
-{
-	for (unsigned i = 0; shut_names[i] != NULL; i++)
-		if (strcmp(shut_names[i], name) == 0) {
-			*ret_why = (enum sw_shut)i;
-			return true;
-		}
-	return false;
-}
-
-#define AT(member) .offset = offsetof(THIS, member)
-
-#define THIS struct sw_sync_gpu
-static const struct sw_field gpu_fields[] = {
-	{"uuid", SW_FIELD_TEXT, AT(uuid), .min = 1, .max = SW_SYNC_UUID_MAX, .required = true},
-	{"name", SW_FIELD_TEXT, AT(name), .max = SW_SYNC_NAME_MAX},
-	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
-	{"link_group", SW_FIELD_U32, AT(link_group), .max = UINT32_MAX},
-};
-#undef THIS
-
-#define THIS struct sw_sync_inventory
-static const struct sw_field inventory_fields[] = {
-	{"cpus", SW_FIELD_U32, AT(cpus), .max = 1 << 20},
-	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
-};
-#undef THIS
-
-#define THIS struct sw_sync_run
-static const struct sw_field run_fields[] = {
-	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
-	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
-	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
-	{"depth", SW_FIELD_WORD, AT(depth), .words = depth_names, .brief = true},
-	{"code", SW_FIELD_U32, AT(code), .max = 255, .vital = true},
-	{"signal", SW_FIELD_U32, AT(signal), .max = SW_SPEC_SIGNAL_MAX, .vital = true},
-	{"pid", SW_FIELD_U32, AT(pid), .max = INT32_MAX, .brief = true},
-	{"started_at_ns", SW_FIELD_I64, AT(started_at_ns), .max = INT64_MAX},
-	{"ended_at_ns", SW_FIELD_I64, AT(ended_at_ns), .max = INT64_MAX},
-	{"reason", SW_FIELD_TEXT, AT(reason), .max = 64, .vital = true},
-	{"detail", SW_FIELD_TEXT, AT(detail), .max = DETAIL_MAX, .brief = true},
-	{"gpus", SW_FIELD_TEXT, AT(gpus), .max = SW_SYNC_PLACES_MAX - 1, .brief = true},
-	{"moving", SW_FIELD_TEXT, AT(moving), .max = SW_SYNC_PLACES_MAX - 1, .brief = true},
-	{"unmoved", SW_FIELD_TEXT, AT(unmoved), .max = DETAIL_MAX, .brief = true},
-	{"movable", SW_FIELD_BOOL, AT(movable), .brief = true},
-	{"frees", SW_FIELD_BOOL, AT(frees), .brief = true},
-	{"held", SW_FIELD_BOOL, AT(held), .brief = true},
-	{"failure", SW_FIELD_TEXT, AT(failure), .max = 64, .brief = true},
-	{"failure_line", SW_FIELD_TEXT, AT(failure_line), .max = DETAIL_MAX, .brief = true},
-	{"failure_path", SW_FIELD_TEXT, AT(failure_path), .max = DETAIL_MAX, .brief = true},
-	{"log_bytes", SW_FIELD_U64, AT(log_bytes), .max = INT64_MAX},
-	{"max_rss_bytes", SW_FIELD_U64, AT(max_rss_bytes), .max = INT64_MAX, .brief = true},
-	{"cpu_ns", SW_FIELD_U64, AT(cpu_ns), .max = INT64_MAX, .brief = true},
-	{"iteration_ns", SW_FIELD_I64, AT(speed.iteration_ns), .max = INT64_MAX, .brief = true},
-	{"alone_ns", SW_FIELD_I64, AT(speed.alone_ns), .max = INT64_MAX, .brief = true},
-	{"iterations", SW_FIELD_U64, AT(speed.iterations), .max = INT64_MAX, .brief = true},
-	{"beside", SW_FIELD_JOBS, AT(speed.beside), .brief = true},
-};
-#undef THIS
-
-#define THIS struct sw_sync_sample
-static const struct sw_field sample_fields[] = {
-	{"at_ns", SW_FIELD_I64, AT(at_ns), .max = INT64_MAX},
-	{"gpu", SW_FIELD_TEXT, AT(gpu), .min = 1, .max = SW_SYNC_NAME_MAX, .brief = true},
-	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX},
-	{"busy_milli", SW_FIELD_U32, AT(busy_milli), .max = UINT32_MAX},
-	{"power_mw", SW_FIELD_U32, AT(power_mw), .max = UINT32_MAX, .brief = true},
-	{"temperature_c", SW_FIELD_I32, AT(temperature_c), .min = -300, .max = 10000, .brief = true},
-	{"processes", SW_FIELD_U32, AT(processes), .max = UINT32_MAX, .brief = true},
-	{"limit_bytes", SW_FIELD_U64, AT(limit_bytes), .max = INT64_MAX, .brief = true},
-	{"host_bytes", SW_FIELD_U64, AT(host_bytes), .max = INT64_MAX, .brief = true},
-	{"iteration_ns", SW_FIELD_U64, AT(iteration_ns), .max = INT64_MAX, .brief = true},
-	{"outside", SW_FIELD_U32, AT(outside), .max = UINT32_MAX, .brief = true},
-	{"trespass", SW_FIELD_BOOL, AT(trespass), .brief = true},
-	{"runtime", SW_FIELD_BOOL, AT(runtime), .brief = true},
-	{"suspended", SW_FIELD_BOOL, AT(suspended), .brief = true},
-	{"moving", SW_FIELD_BOOL, AT(moving), .brief = true},
-	{"charged_bytes", SW_FIELD_U64, AT(charged_bytes), .max = INT64_MAX, .brief = true},
-	{"fixed_bytes", SW_FIELD_U64, AT(fixed_bytes), .max = INT64_MAX, .brief = true},
-	{"wanted_bytes", SW_FIELD_U64, AT(wanted_bytes), .max = INT64_MAX, .brief = true},
-	{"peak_bytes", SW_FIELD_U64, AT(peak_bytes), .max = INT64_MAX, .brief = true},
-	{"floor_bytes", SW_FIELD_U64, AT(floor_bytes), .max = INT64_MAX, .brief = true},
-	{"iterations", SW_FIELD_U64, AT(iterations), .max = INT64_MAX, .brief = true},
-	{"launches", SW_FIELD_U64, AT(launches), .max = INT64_MAX, .brief = true},
-	{"share_milli", SW_FIELD_U32, AT(share_milli), .max = 1000, .brief = true},
-	{"yields", SW_FIELD_BOOL, AT(yields), .brief = true},
-	{"watched", SW_FIELD_BOOL, AT(watched), .brief = true},
-};
-static const struct sw_field sample_run_fields[] = {
-	{"job", SW_FIELD_U64, AT(run.job), .max = SW_SYNC_JOB_MAX, .required = true},
-	{"epoch", SW_FIELD_U32, AT(run.epoch), .max = UINT32_MAX, .required = true},
-};
-#undef THIS
-
-#define THIS struct sw_sync_shut
-static const struct sw_field shut_fields[] = {
-	{"gpu", SW_FIELD_TEXT, AT(gpu), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
-	{"why", SW_FIELD_WORD, AT(why), .words = shut_names, .required = true},
-	{"since_ns", SW_FIELD_I64, AT(since_ns), .max = INT64_MAX},
-	{"detail", SW_FIELD_TEXT, AT(detail), .max = DETAIL_MAX, .brief = true},
-};
-#undef THIS
-
-#define THIS struct sw_sync_stranger
-static const struct sw_field stranger_fields[] = {
-	{"gpu", SW_FIELD_TEXT, AT(gpu), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
-	{"pid", SW_FIELD_U32, AT(pid), .max = UINT32_MAX, .brief = true},
-	{"user", SW_FIELD_TEXT, AT(user), .max = SW_SYNC_NAME_MAX, .brief = true},
-	{"program", SW_FIELD_TEXT, AT(program), .max = SW_SYNC_NAME_MAX, .brief = true},
-	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
-	{"since_ns", SW_FIELD_I64, AT(since_ns), .max = INT64_MAX},
-};
-#undef THIS
-
-#define THIS struct sw_sync
-static const struct sw_field sync_fields[] = {
-	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
-	{"home", SW_FIELD_TEXT, AT(home), .min = 1, .max = SW_SYNC_HOME_MAX, .brief = true},
-	{"start", SW_FIELD_U64, AT(start), .max = INT64_MAX, .brief = true},
-	{"instance", SW_FIELD_TEXT, AT(instance), .min = 1, .max = 64, .required = true},
-	{"number", SW_FIELD_U64, AT(number), .min = 1, .max = INT64_MAX, .required = true},
-	{"have", SW_FIELD_U64, AT(have), .max = INT64_MAX},
-	{"leases", SW_FIELD_BOOL, AT(leases), .brief = true},
-	{"look_ns", SW_FIELD_I64, AT(look_ns), .max = INT64_MAX, .brief = true},
-	{"missing", SW_FIELD_U32, AT(missing), .max = SW_SYNC_GPUS_MAX, .brief = true},
-	{"silent", SW_FIELD_BOOL, AT(silent), .brief = true},
-	{"about", SW_FIELD_TEXT, AT(about), .max = DETAIL_MAX, .brief = true},
-};
-#undef THIS
-
-#define THIS struct sw_run_spec
-/* Bounds are those of a request, and what is added on the way (bounds.h). */
-static const struct sw_field spec_fields[] = {
-	{"name", SW_FIELD_TEXT, AT(name), .max = SW_JOB_NAME_MAX, .brief = true},
-	{"argv", SW_FIELD_TEXTS, AT(argv), .min = 1, .max = SW_JOB_STRING_MAX, .most = SW_JOB_ARGS_MAX, .required = true},
-	{"env", SW_FIELD_TEXTS, AT(env), .max = SW_JOB_STRING_MAX, .most = SW_SPEC_ENV_MAX, .brief = true},
-	{"workdir", SW_FIELD_TEXT, AT(workdir), .min = 1, .max = SW_JOB_PATH_MAX, .required = true},
-	{"uid", SW_FIELD_U32, AT(uid), .max = UINT32_MAX - 1, .required = true},
-	{"gid", SW_FIELD_U32, AT(gid), .max = UINT32_MAX - 1, .required = true},
-	{"umask", SW_FIELD_U32, AT(umask), .max = 0777},
-	{"stdout", SW_FIELD_TEXT, AT(stdout_path), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
-	{"stderr", SW_FIELD_TEXT, AT(stderr_path), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
-	{"append", SW_FIELD_BOOL, AT(append), .brief = true},
-	{"log_limit_bytes", SW_FIELD_U64, AT(log_limit_bytes), .min = 4096, .max = INT64_C(1) << 50},
-	{"time_limit_ms", SW_FIELD_I64, AT(time_limit_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
-	{"stop_signal", SW_FIELD_U32, AT(stop_signal), .min = 1, .max = SW_SPEC_SIGNAL_MAX},
-	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .max = SW_SPEC_DURATION_MAX_MS},
-	{"lease_ms", SW_FIELD_I64, AT(lease_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
-	{"warn_signal", SW_FIELD_U32, AT(warn_signal), .max = SW_SPEC_SIGNAL_MAX, .brief = true},
-	{"warn_ms", SW_FIELD_I64, AT(warn_ms), .max = SW_SPEC_DURATION_MAX_MS, .brief = true},
-	{"suspend", SW_FIELD_WORD, AT(suspend), .words = suspend_names, .brief = true},
-	{"cpus", SW_FIELD_U32, AT(cpus), .max = SW_SPEC_CPUS_MAX, .brief = true},
-	{"memory_bytes", SW_FIELD_U64, AT(memory_bytes), .max = INT64_MAX, .brief = true},
-	{"open_files", SW_FIELD_U64, AT(open_files), .max = INT64_C(1) << 30, .brief = true},
-	{"core_bytes", SW_FIELD_U64, AT(core_bytes), .max = INT64_MAX, .brief = true},
-	{"slurm_env", SW_FIELD_BOOL, AT(slurm_env), .brief = true},
-	{"gpu_memory_bytes", SW_FIELD_U64, AT(gpu_memory_bytes), .max = INT64_MAX, .brief = true},
-	{"opportunistic", SW_FIELD_BOOL, AT(opportunistic), .brief = true},
-	{"bare_gpu", SW_FIELD_BOOL, AT(bare_gpu), .brief = true},
-};
-#undef THIS
-
-#define THIS struct sw_unread
-static const struct sw_field id_fields[] = {
-	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
-	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
-};
-#undef THIS
-
-#define THIS struct sw_want
-static const struct sw_field want_head_fields[] = {
-	{"job", SW_FIELD_U64, AT(id.job), .max = SW_SYNC_JOB_MAX, .required = true},
-	{"epoch", SW_FIELD_U32, AT(id.epoch), .max = UINT32_MAX, .required = true},
-	{"want", SW_FIELD_WORD, AT(want), .words = want_names, .required = true},
-};
-static const struct sw_field want_words_fields[] = {
-	{"why", SW_FIELD_TEXT, AT(why), .max = SW_SYNC_WHY_MAX, .brief = true},
-};
-static const struct sw_field want_fields[] = {
-	{"gpus", SW_FIELD_TEXTS, AT(gpus), .max = SW_SYNC_NAME_MAX, .most = SW_SYNC_GPUS_MAX, .brief = true},
-	{"grace_ms", SW_FIELD_I64, AT(grace_ms), .min = -1, .max = SW_SPEC_DURATION_MAX_MS},
-	{"signal", SW_FIELD_U32, AT(signal), .max = SW_SPEC_SIGNAL_MAX, .brief = true},
-	{"gpu_limit_bytes", SW_FIELD_U64, AT(gpu_limit_bytes), .max = INT64_MAX, .brief = true},
-	{"gpu_share_milli", SW_FIELD_U32, AT(gpu_share_milli), .max = 1000, .brief = true},
-	{"upgraded", SW_FIELD_BOOL, AT(upgraded), .brief = true},
-	{"paused", SW_FIELD_BOOL, AT(paused), .brief = true},
-	{"deep", SW_FIELD_BOOL, AT(deep), .brief = true},
-	{"held", SW_FIELD_BOOL, AT(held), .brief = true},
-	{"unfit", SW_FIELD_TEXT, AT(unfit), .max = DETAIL_MAX, .brief = true},
-};
-#undef THIS
-
-#define THIS struct sw_answer_message
-static const struct sw_field answer_fields[] = {
-	{"version", SW_FIELD_U64, AT(version), .min = 1, .max = INT64_MAX, .required = true},
-	{"lease_ms", SW_FIELD_I64, AT(lease_ms), .min = 1, .max = SW_LEASE_MS_MAX, .required = true},
-	{"retry_ms", SW_FIELD_I64, AT(retry_ms), .max = SW_LEASE_MS_MAX},
-};
-#undef THIS
-
-#define THIS struct sw_run_order
-static const struct sw_field order_fields[] = {
-	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = SW_SYNC_NAME_MAX, .required = true},
-	{"lease_boot_ns", SW_FIELD_I64, AT(lease_boot_ns), .max = INT64_MAX, .required = true},
-	{"cgroup", SW_FIELD_TEXT, AT(cgroup), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
-	{"no_device_rule", SW_FIELD_BOOL, AT(no_device_rule), .brief = true},
-	{"gpu_library", SW_FIELD_TEXT, AT(gpu_library), .min = 1, .max = SW_SYNC_PATH_MAX, .brief = true},
-};
-#undef THIS
-
-#define THIS struct sw_run_account
-static const struct sw_field account_fields[] = {
-	{"supervisor", SW_FIELD_U32, AT(supervisor), .max = INT32_MAX, .brief = true},
-	{"order", SW_FIELD_U64, AT(order), .max = INT64_MAX, .brief = true},
-	{"note", SW_FIELD_TEXT, AT(note), .max = DETAIL_MAX, .brief = true},
-	{"gpu", SW_FIELD_TEXT, AT(gpu), .max = DETAIL_MAX, .brief = true},
-};
-#undef THIS
-
-#define DECODE(fields, object, target) sw_decode_fields(decoder, object, fields, SW_FIELD_COUNT(fields), target)
-#define ENCODE(fields, source) sw_encode_fields(json, fields, SW_FIELD_COUNT(fields), source)
-
-/* ------------------------------------------------------------------------------------------------ decoding */
+/* ------------------------------------------------------------------------------------------------
+ * decoding */
 
 /* Opens a document and allocates the struct that is made of it; on failure everything is freed. */
 static int begin(struct sw_decoder *decoder, const char *text, size_t size, size_t limit, size_t struct_size, void **ret_struct)
@@ -309,7 +69,7 @@ static int spoil(struct sw_decoder *decoder, json_t *value, const char *why, voi
 	struct sw_unread unread = {.why = why};
 	struct sw_err *outer = decoder->err;
 	decoder->err = NULL;
-	unread.has_id = value != NULL && DECODE(id_fields, value, &unread) == 0;
+	unread.has_id = value != NULL && DECODE(sw_id_table, value, &unread) == 0;
 	decoder->err = outer;
 	if (!unread.has_id)
 		unread.id = (struct sw_run_id){0};
@@ -329,7 +89,8 @@ static int compare_placed(const void *a, const void *b)
 	return order != 0 ? order : x->place < y->place ? -1 : x->place > y->place;
 }
 
-/* A run stands in a list once. Of several the first is taken; the others count as not readable. The members, `size` bytes each, start with the run's id. */
+/* A run stands in a list once. Of several the first is taken; the others count as not readable.
+ * The members, `size` bytes each, start with the run's id. */
 static int drop_twins(struct sw_decoder *decoder, const char *name, void *items, size_t *count, size_t size, struct spoiled *spoiled)
 {
 	struct placed *order = sw_decoded_alloc(decoder->decoded, *count, sizeof *order);
@@ -379,8 +140,9 @@ static int decode_gpu(struct sw_decoder *decoder, json_t *value, void *target)
 {
 	struct sw_sync_gpu *gpu = target;
 	gpu->name = "";
-	int r = DECODE(gpu_fields, value, gpu);
-	/* Lists of GPUs have commas between them, and no GPU has a name that takes more room as JSON than as text. */
+	int r = DECODE(sw_gpu_table, value, gpu);
+	/* Lists of GPUs have commas between them, and no GPU has a name that takes more room as
+	 * JSON than as text. */
 	for (const char *at = r == 0 ? gpu->uuid : ""; *at != '\0'; at++)
 		if (*at <= ' ' || *at > '~' || strchr(",\"\\", *at) != NULL)
 			return sw_decoder_refuse(decoder, "uuid", json_object_get(value, "uuid"),
@@ -395,7 +157,7 @@ static int decode_inventory(struct sw_decoder *decoder, json_t *value, void *tar
 	if (inventory == NULL)
 		return sw_decoder_out_of_memory(decoder);
 	size_t mark = sw_decoder_enter(decoder, "inventory", -1);
-	int r = DECODE(inventory_fields, value, inventory);
+	int r = DECODE(sw_inventory_table, value, inventory);
 	void *gpus = NULL;
 	if (r == 0)
 		r = sw_decode_list(decoder, value, "gpus", SW_SYNC_GPUS_MAX, sizeof(struct sw_sync_gpu), decode_gpu, &gpus,
@@ -407,7 +169,8 @@ static int decode_inventory(struct sw_decoder *decoder, json_t *value, void *tar
 	return r;
 }
 
-/* What the node has. One that cannot be read is the node's own trouble: its runs are heard all the same. */
+/* What the node has. One that cannot be read is the node's own trouble: its runs are heard all
+ * the same. */
 static int decode_readable_inventory(struct sw_decoder *decoder, json_t *value, struct sw_sync *sync)
 {
 	struct sw_err *outer = decoder->err, err = {0};
@@ -432,8 +195,9 @@ static int decode_run(struct sw_decoder *decoder, json_t *value, void *target)
 	struct sw_sync_run *run = target;
 	bool vital = false;
 	run->reason = "";
-	int r = sw_decode_readable(decoder, value, run_fields, SW_FIELD_COUNT(run_fields), run, &run->unread, &vital);
-	/* That it is over counts, whatever else could not be read. It must not look like a good end. */
+	int r = sw_decode_readable(decoder, value, sw_run_table.fields, sw_run_table.count, run, &run->unread, &vital);
+	/* That it is over counts, whatever else could not be read. It must not look like a good
+	 * end. */
 	if (r == 0 && vital && run->state == SW_RUN_EXITED) {
 		run->code = UNREAD_CODE;
 		run->signal = 0;
@@ -446,22 +210,22 @@ static int decode_run(struct sw_decoder *decoder, json_t *value, void *target)
 static int decode_sample(struct sw_decoder *decoder, json_t *value, void *target)
 {
 	struct sw_sync_sample *sample = target;
-	int r = DECODE(sample_fields, value, sample);
+	int r = DECODE(sw_sample_table, value, sample);
 	json_t *job = json_object_get(value, "job");
 	if (r < 0 || job == NULL || json_is_null(job))
 		return r;
 	sample->has_run = true;
-	return DECODE(sample_run_fields, value, sample);
+	return DECODE(sw_sample_run_table, value, sample);
 }
 
 static int decode_shut(struct sw_decoder *decoder, json_t *value, void *target)
 {
-	return DECODE(shut_fields, value, target);
+	return DECODE(sw_shut_table, value, target);
 }
 
 static int decode_stranger(struct sw_decoder *decoder, json_t *value, void *target)
 {
-	return DECODE(stranger_fields, value, target);
+	return DECODE(sw_stranger_table, value, target);
 }
 
 /* ---- a sync, piece by piece */
@@ -652,13 +416,14 @@ static int read_inventory(struct sw_sync_reader *reader, const struct sw_piece *
 	return r;
 }
 
-/* A field of the sync itself, kept until all are there. A list of another kind than a list is refused; what no table has is not looked at. */
+/* A field of the sync itself, kept until all are there. A list of another kind than a list is
+ * refused; what no table has is not looked at. */
 static int read_field(struct sw_sync_reader *reader, const struct sw_piece *piece)
 {
 	struct sw_decoder *decoder = &reader->decoder;
 	bool is_list = find_list(reader, piece->name) != NULL, is_field = false;
-	for (size_t f = 0; f < SW_FIELD_COUNT(sync_fields); f++)
-		is_field = is_field || strcmp(sync_fields[f].name, piece->name) == 0;
+	for (size_t f = 0; f < sw_sync_table.count; f++)
+		is_field = is_field || strcmp(sw_sync_table.fields[f].name, piece->name) == 0;
 	if (!is_list && !is_field)
 		return 0;
 	if (json_object_get(reader->head, piece->name) != NULL || (is_list && find_list(reader, piece->name)->is_there))
@@ -689,7 +454,7 @@ static int complete(struct sw_sync_reader *reader)
 	struct sw_decoder *decoder = &reader->decoder;
 	struct sw_sync *sync = reader->sync;
 	struct listed *runs = &reader->lists[RUNS], *shut = &reader->lists[SHUT], *strangers = &reader->lists[STRANGERS];
-	int r = DECODE(sync_fields, reader->head, sync);
+	int r = DECODE(sw_sync_table, reader->head, sync);
 	if (r == 0 && runs->total > runs->most) {
 		char *why = sw_decoded_alloc(decoder->decoded, 120, 1);
 		if (why == NULL)
@@ -793,15 +558,15 @@ size_t sw_run_spec_size(const struct sw_run_spec *spec)
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		size += texts[i] != NULL ? sw_json_string_size(texts[i]) : 0;
 	/* Every other field is a number or a word. */
-	for (size_t i = 0; i < SW_FIELD_COUNT(spec_fields); i++)
-		size += strlen(spec_fields[i].name) + 32;
+	for (size_t i = 0; i < sw_spec_table.count; i++)
+		size += strlen(sw_spec_table.fields[i].name) + 32;
 	return size;
 }
 
 static int decode_spec(struct sw_decoder *decoder, json_t *value, struct sw_run_spec *spec)
 {
 	sw_run_spec_defaults(spec);
-	int r = DECODE(spec_fields, value, spec);
+	int r = DECODE(sw_spec_table, value, spec);
 	if (r < 0)
 		return r;
 	if (spec->argv.items[0][0] == '\0')
@@ -824,16 +589,17 @@ static int decode_want(struct sw_decoder *decoder, json_t *value, void *target)
 	want->grace_ms = -1;
 	const char *why = NULL;
 	bool vital = false;
-	int r = DECODE(want_head_fields, value, want);
+	int r = DECODE(sw_want_head_table, value, want);
 	/* What is only for people spoils no order. */
 	if (r == 0)
-		r = sw_decode_readable(decoder, value, want_words_fields, SW_FIELD_COUNT(want_words_fields), want, &why, &vital);
+		r = sw_decode_readable(decoder, value, sw_want_words_table.fields, sw_want_words_table.count, want, &why, &vital);
 	if (r < 0)
 		return r;
-	/* To stop or to forget a run, no more is needed than to know which: a field that cannot be read has its default. */
+	/* To stop or to forget a run, no more is needed than to know which: a field that cannot
+	 * be read has its default. */
 	if (want->want == SW_WANT_STOP || want->want == SW_WANT_FORGET)
-		return sw_decode_readable(decoder, value, want_fields, SW_FIELD_COUNT(want_fields), want, &why, &vital);
-	r = DECODE(want_fields, value, want);
+		return sw_decode_readable(decoder, value, sw_want_table.fields, sw_want_table.count, want, &why, &vital);
+	r = DECODE(sw_want_table, value, want);
 	json_t *body = r == 0 ? json_object_get(value, "spec") : NULL;
 	if (body == NULL || json_is_null(body))
 		return r;
@@ -859,7 +625,7 @@ int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **r
 	answer->owner = decoder->decoded;
 	void *wants = NULL;
 	struct spoiled spoiled = {0};
-	r = DECODE(answer_fields, decoder->decoded->root, answer);
+	r = DECODE(sw_answer_table, decoder->decoded->root, answer);
 	/* No list at all is no word that nothing is wanted. */
 	if (r == 0 && !json_is_array(json_object_get(decoder->decoded->root, "wants")))
 		r = sw_decoder_refuse(decoder, "wants", json_object_get(decoder->decoded->root, "wants"), "a list");
@@ -894,7 +660,7 @@ int sw_run_order_decode(const char *text, size_t size, struct sw_run_order **ret
 	assert(order != NULL);
 	order->owner = decoder->decoded;
 	json_t *root = decoder->decoded->root;
-	r = DECODE(order_fields, root, order);
+	r = DECODE(sw_order_table, root, order);
 	if (r == 0)
 		r = decode_want(decoder, root, &order->want);
 	if (r == 0 && order->want.spec == NULL)
@@ -925,7 +691,7 @@ int sw_run_account_decode(const char *text, size_t size, struct sw_run_account *
 	account->owner = decoder->decoded;
 	r = decode_run(decoder, decoder->decoded->root, &account->run);
 	if (r == 0)
-		r = DECODE(account_fields, decoder->decoded->root, account);
+		r = DECODE(sw_account_table, decoder->decoded->root, account);
 	if (r < 0) {
 		sw_run_account_free(account);
 		return r;
@@ -938,146 +704,4 @@ void sw_run_account_free(struct sw_run_account *account)
 {
 	if (account != NULL)
 		sw_decoded_free(account->owner);
-}
-
-/* ------------------------------------------------------------------------------------------------ encoding */
-
-static void encode_object(struct sw_json *json, const struct sw_field *fields, size_t count, const void *source)
-{
-	sw_json_object(json);
-	sw_encode_fields(json, fields, count, source);
-	sw_json_end_object(json);
-}
-#define OBJECT(fields, source) encode_object(json, fields, SW_FIELD_COUNT(fields), source)
-
-static void encode_inventory(struct sw_json *json, const struct sw_sync_inventory *inventory)
-{
-	sw_json_key(json, "inventory");
-	sw_json_object(json);
-	ENCODE(inventory_fields, inventory);
-	sw_json_key(json, "gpus");
-	sw_json_array(json);
-	for (size_t i = 0; i < inventory->gpu_count; i++)
-		OBJECT(gpu_fields, &inventory->gpus[i]);
-	sw_json_end_array(json);
-	sw_json_end_object(json);
-}
-
-static void encode_samples(struct sw_json *json, const struct sw_sync *sync)
-{
-	sw_json_key(json, "samples");
-	sw_json_array(json);
-	for (size_t i = 0; i < sync->sample_count; i++) {
-		sw_json_object(json);
-		ENCODE(sample_fields, &sync->samples[i]);
-		if (sync->samples[i].has_run)
-			ENCODE(sample_run_fields, &sync->samples[i]);
-		sw_json_end_object(json);
-	}
-	sw_json_end_array(json);
-}
-
-static void encode_doors(struct sw_json *json, const struct sw_sync *sync)
-{
-	sw_json_key(json, "shut");
-	sw_json_array(json);
-	for (size_t i = 0; i < sync->shut_count; i++)
-		OBJECT(shut_fields, &sync->shut[i]);
-	sw_json_end_array(json);
-	if (sync->stranger_count == 0)
-		return;
-	sw_json_key(json, "strangers");
-	sw_json_array(json);
-	for (size_t i = 0; i < sync->stranger_count; i++)
-		OBJECT(stranger_fields, &sync->strangers[i]);
-	sw_json_end_array(json);
-}
-
-/* What a sync can do without when it would be too long: figures, then words for people. */
-enum luxury { SYNC_ALL, SYNC_WITHOUT_SAMPLES, SYNC_BARE, LUXURIES };
-
-static void encode_run(struct sw_json *json, const struct sw_sync_run *run, enum luxury luxury)
-{
-	struct sw_sync_run bare = *run;
-	if (luxury == SYNC_BARE)
-		bare.detail = bare.unmoved = bare.failure_line = bare.failure_path = NULL;
-	OBJECT(run_fields, &bare);
-}
-
-static void encode_sync(struct sw_json *json, const struct sw_sync *sync, enum luxury luxury)
-{
-	sw_json_object(json);
-	ENCODE(sync_fields, sync);
-	if (sync->inventory != NULL)
-		encode_inventory(json, sync->inventory);
-	sw_json_key(json, "jobs");
-	sw_json_array(json);
-	for (size_t i = 0; i < sync->run_count; i++)
-		encode_run(json, &sync->runs[i], luxury);
-	sw_json_end_array(json);
-	if (sync->sample_count > 0 && luxury == SYNC_ALL)
-		encode_samples(json, sync);
-	if (sync->looked)
-		encode_doors(json, sync);
-	sw_json_end_object(json);
-}
-
-int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err)
-{
-	struct sw_json json = {0};
-	for (enum luxury luxury = SYNC_ALL; luxury < LUXURIES; luxury++) {
-		sw_json_release(&json);
-		encode_sync(&json, sync, luxury);
-		if (json.failed || json.size <= SW_SYNC_BYTES_MAX)
-			break;
-	}
-	return sw_encode_finish(&json, "cannot write the sync", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
-}
-
-static void encode_want(struct sw_json *json, const struct sw_want *want)
-{
-	ENCODE(want_head_fields, want);
-	ENCODE(want_words_fields, want);
-	ENCODE(want_fields, want);
-	if (want->spec == NULL)
-		return;
-	sw_json_key(json, "spec");
-	OBJECT(spec_fields, want->spec);
-}
-
-int sw_answer_encode(const struct sw_answer_message *answer, char **ret_text, size_t *ret_size, struct sw_err *err)
-{
-	struct sw_json buffer = {0}, *json = &buffer;
-	sw_json_object(json);
-	ENCODE(answer_fields, answer);
-	sw_json_key(json, "wants");
-	sw_json_array(json);
-	for (size_t i = 0; i < answer->want_count; i++) {
-		sw_json_object(json);
-		encode_want(json, &answer->wants[i]);
-		sw_json_end_object(json);
-	}
-	sw_json_end_array(json);
-	sw_json_end_object(json);
-	return sw_encode_finish(json, "cannot write the answer to an agent", SW_ANSWER_BYTES_MAX, ret_text, ret_size, err);
-}
-
-int sw_run_order_encode(const struct sw_run_order *order, char **ret_text, size_t *ret_size, struct sw_err *err)
-{
-	struct sw_json buffer = {0}, *json = &buffer;
-	sw_json_object(json);
-	ENCODE(order_fields, order);
-	encode_want(json, &order->want);
-	sw_json_end_object(json);
-	return sw_encode_finish(json, "cannot write the order of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
-}
-
-int sw_run_account_encode(const struct sw_run_account *account, char **ret_text, size_t *ret_size, struct sw_err *err)
-{
-	struct sw_json buffer = {0}, *json = &buffer;
-	sw_json_object(json);
-	ENCODE(run_fields, &account->run);
-	ENCODE(account_fields, account);
-	sw_json_end_object(json);
-	return sw_encode_finish(json, "cannot write the account of a run", SW_SYNC_BYTES_MAX, ret_text, ret_size, err);
 }

@@ -57,18 +57,23 @@ static void write_type(FILE *out, const char *type)
 	}
 }
 
-static void write_field(FILE *out, const struct sw_api_field *field)
+/* Where there are no words, the bounds tell something. */
+static void write_field(FILE *out, const struct sw_api_field *field, const struct sw_field *bounds)
 {
+	char expected[200];
+	const char *about = field->about;
+	if (about[0] == '\0' && bounds != NULL)
+		about = sw_field_expected(bounds, expected, sizeof expected);
 	fprintf(out, "| `%s` | ", field->name);
 	write_type(out, field->type);
-	fprintf(out, " | %s |\n", field->about);
+	fprintf(out, " | %s |\n", about);
 }
 
 static void write_parameters(FILE *out, const struct sw_api_field *fields)
 {
 	fputs("| parameter | type | |\n|---|---|---|\n", out);
 	for (const struct sw_api_field *field = fields; field->name != NULL; field++)
-		write_field(out, field);
+		write_field(out, field, NULL);
 	fputc('\n', out);
 }
 
@@ -80,7 +85,7 @@ static void write_schema(FILE *out, const struct sw_schema *schema)
 	for (size_t i = 0; sw_schema_field(schema, i, &field, &bounds); i++) {
 		if (i == 0)
 			fputs("| field | type | |\n|---|---|---|\n", out);
-		write_field(out, &field);
+		write_field(out, &field, bounds);
 	}
 	if (sw_schema_field(schema, 0, &field, &bounds))
 		fputc('\n', out);
