@@ -16,6 +16,7 @@
 #include "brain/limits.h"
 #include "brain/moves.h"
 #include "brain/record.h"
+#include "brain/report.h"
 #include "brain/shut.h"
 #include "brain/silence.h"
 #include "brain/slowdowns.h"
@@ -85,13 +86,11 @@ static int record_new_node(const struct sw_brain *brain, const struct sw_sync *s
 	return r == 0 && says ? sw_speaker_record(sync, records, err) : r;
 }
 
-static int record_report(const char *node, uint64_t job, uint32_t epoch, const char *state, const char *reason, sw_records *records,
+static int record_report(const char *node, struct sw_run_id id, enum sw_report_state state, const char *reason, sw_records *records,
 			 struct sw_err *err)
 {
-	return sw_record_push(records, SW_RECORD_REPORT,
-			      json_pack("{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", node, "job", (json_int_t)job, "epoch",
-					(json_int_t)epoch, "state", state, "code", 0, "signal", 0, "reason", reason),
-			      err);
+	const struct sw_report report = {.node = node, .job = id.job, .epoch = id.epoch, .state = state, .reason = reason};
+	return sw_report_record(&report, records, err);
 }
 
 /* Why a run failed, for its record; NULL: it did not. What the agent found in the log counts where we know such a class; else we make of the exit what we can. */
@@ -127,14 +126,19 @@ static int record_exit(const struct sw_brain *brain, const char *node, const str
 		       struct sw_err *err)
 {
 	json_t *failure = describe_failure(brain, said);
-	json_t *body = json_pack("{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", node, "job", (json_int_t)said->id.job, "epoch",
-				 (json_int_t)said->id.epoch, "state", "exited", "code", (int)said->code, "signal", (int)said->signal,
-				 "reason", said->reason);
-	if (failure != NULL && json_object_set_new(body, "failure", failure) != 0) {
-		json_decref(body);
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	}
-	return sw_record_push(records, SW_RECORD_REPORT, body, err);
+	const struct sw_report report = {
+		.node = node,
+		.job = said->id.job,
+		.epoch = said->id.epoch,
+		.state = SW_REPORT_EXITED,
+		.code = (int32_t)said->code,
+		.signal = (int32_t)said->signal,
+		.reason = said->reason,
+		.failure = failure,
+	};
+	int r = sw_report_record(&report, records, err);
+	json_decref(failure);
+	return r;
 }
 
 int sw_brain_record_loss(const struct sw_brain *brain, const char *node, struct sw_run_id id, const char *reason, sw_records *records,
@@ -146,7 +150,7 @@ int sw_brain_record_loss(const struct sw_brain *brain, const char *node, struct 
 
 int sw_brain_record_gone(const char *node, struct sw_run_id id, sw_records *records, struct sw_err *err)
 {
-	return record_report(node, id.job, id.epoch, "gone", "", records, err);
+	return record_report(node, id, SW_REPORT_GONE, "", records, err);
 }
 
 /* The run that an agent speaks of, if it is one that we wish for there. */
@@ -167,12 +171,12 @@ static int hear_depth(const struct sw_brain_node *node, const struct sw_live *li
 	if (said->state != SW_RUN_SUSPENDED || !live->parked || !live->deep)
 		return 0;
 	if (said->depth == SW_DEPTH_OFF && !run->off)
-		return record_report(node->name, said->id.job, said->id.epoch, "off", "", records, err);
+		return record_report(node->name, said->id, SW_REPORT_OFF, "", records, err);
 	/* Also of one that was off: what it said last may have been of the time before it went on. */
 	if (said->depth != SW_DEPTH_REFUSED)
 		return 0;
 	sw_failure_clean(detail, strlen(detail), why, sizeof why); /* agents may send anything */
-	return record_report(node->name, said->id.job, said->id.epoch, "refused", why, records, err);
+	return record_report(node->name, said->id, SW_REPORT_REFUSED, why, records, err);
 }
 
 /* What it leaves on its GPUs while it is suspended. */
@@ -181,9 +185,9 @@ static int hear_memory(const struct sw_brain_node *node, const struct sw_live *l
 {
 	/* What was taken off whole has left its GPUs, whatever it would do otherwise. */
 	if (said->frees != run->frees && !run->off)
-		return record_report(node->name, said->id.job, said->id.epoch, said->frees ? "frees" : "stays", "", records, err);
+		return record_report(node->name, said->id, said->frees ? SW_REPORT_FREES : SW_REPORT_STAYS, "", records, err);
 	if (said->held && !run->held && said->state == SW_RUN_SUSPENDED && live->parked)
-		return record_report(node->name, said->id.job, said->id.epoch, "held", "", records, err);
+		return record_report(node->name, said->id, SW_REPORT_HELD, "", records, err);
 	return 0;
 }
 
@@ -198,7 +202,7 @@ static int hear_move(const struct sw_brain_node *node, const struct sw_run *run,
 		return 0;
 	if (moved == SW_MOVED_REFUSED)
 		sw_failure_clean(why, strlen(why), clean, sizeof clean); /* agents may send anything */
-	return record_report(node->name, said->id.job, said->id.epoch, moved == SW_MOVED ? "moved" : "unmoved", clean, records, err);
+	return record_report(node->name, said->id, moved == SW_MOVED ? SW_REPORT_MOVED : SW_REPORT_UNMOVED, clean, records, err);
 }
 
 static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said, bool up_to_date,
@@ -213,7 +217,7 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 	case SW_RUN_STARTING:
 		if (run->heard >= SW_HEARD_STARTING)
 			return 0;
-		return record_report(node->name, said->id.job, said->id.epoch, "starting", "", records, err);
+		return record_report(node->name, said->id, SW_REPORT_STARTING, "", records, err);
 	default:
 		if (run->heard >= SW_HEARD_RUNNING) {
 			const struct sw_live *live = sw_brain_live(brain, said->id.job);
@@ -221,7 +225,7 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 			r = r < 0 ? r : hear_memory(node, live, run, said, records, err);
 			return r < 0 ? r : hear_depth(node, live, run, said, records, err);
 		}
-		return record_report(node->name, said->id.job, said->id.epoch, "running", said->frees ? SW_BRAIN_FREES : "", records, err);
+		return record_report(node->name, said->id, SW_REPORT_RUNNING, said->frees ? SW_BRAIN_FREES : "", records, err);
 	}
 }
 
@@ -261,7 +265,8 @@ static int hear_ghosts(const struct sw_brain_node *node, const struct sw_told *t
 		const struct sw_told_run *said = sw_told_find(told, (struct sw_run_id){ghost->job + UINT64_C(1), ghost->epoch});
 		if (said != NULL && (said->run == NULL || said->run->state != SW_RUN_EXITED))
 			continue;
-		int r = record_report(node->name, ghost->job + 1, ghost->epoch, "gone", "", records, err);
+		int r = record_report(node->name, (struct sw_run_id){ghost->job + UINT64_C(1), ghost->epoch}, SW_REPORT_GONE, "", records,
+				      err);
 		if (r < 0)
 			return r;
 	}

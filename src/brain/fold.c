@@ -19,6 +19,7 @@
 #include "brain/moves.h"
 #include "brain/prerun.h"
 #include "brain/record.h"
+#include "brain/report.h"
 #include "brain/reshape.h"
 #include "brain/runs.h"
 #include "brain/shut.h"
@@ -469,76 +470,101 @@ int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err
 	return sw_brain_settle(brain, err);
 }
 
-static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err)
+/* Its run starts, or goes on. */
+static int hear_start(struct sw_brain *brain, const struct sw_brain_node *node, struct sw_run *run, const struct sw_report *report,
+		      struct sw_err *err)
 {
-	const char *name, *state, *reason;
-	json_int_t number, epoch;
-	int code, signal;
-	if (json_unpack(body, "{s:s, s:I, s:I, s:s, s:i, s:i, s:s}", "node", &name, "job", &number, "epoch", &epoch, "state", &state,
-			"code", &code, "signal", &signal, "reason", &reason) != 0)
-		return sw_err_set(err, SW_EBUG, "a report record lacks a field");
-	struct sw_brain_node *node = sw_brain_find_node(brain, name);
-	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
-	if (node != NULL && strcmp(state, "gone") == 0) {
-		for (size_t g = node->ghosts.count; g-- > 0;)
-			if (node->ghosts.items[g].job + UINT64_C(1) == (uint64_t)number && node->ghosts.items[g].epoch == epoch)
-				sw_brain_lay_ghost(brain, node, g);
-		return 0;
-	}
-	/* Journals of earlier versions: what goes on here was stopped and started anew there, and this is of its next run. */
-	bool is_next = live != NULL && live->run_count == 1 && live->runs[0].from != 0 && live->run_epoch + 1 == epoch;
-	int r = is_next ? sw_brain_begin_anew(brain, (uint32_t)(number - 1), err) : 0;
-	if (r < 0)
-		return r;
-	struct sw_run *run = node != NULL && live != NULL && live->run_epoch == epoch
-				     ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))
-				     : NULL;
-	if (run == NULL)
-		return 0; /* about a run that is over */
-	if (strcmp(state, "off") == 0) {
-		run->off = run->frees = live->parked && live->deep;
-		return tell_keeps(brain, (uint32_t)(number - 1), err);
-	}
-	if (strcmp(state, "frees") == 0 || strcmp(state, "stays") == 0)
-		return hear_frees(brain, run, (uint32_t)(number - 1), state[0] == 'f', err);
-	if (strcmp(state, "held") == 0)
-		return hear_held(brain, run, (uint32_t)(number - 1), err);
-	if (strcmp(state, "refused") == 0) {
-		r = live->parked && live->deep ? sw_brain_refuse_deep(brain, (uint32_t)(number - 1), reason) : 0;
-		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
-	}
-	if (strcmp(state, "moved") == 0 || strcmp(state, "unmoved") == 0)
-		return sw_brain_end_move(brain, (uint32_t)(number - 1), state[0] == 'u' ? reason : NULL, err);
-	if (strcmp(state, "exited") != 0) {
-		run->leased = run->heard == SW_HEARD_NOTHING ? node->leases : run->leased;
-		run->heard = strcmp(state, "starting") == 0 ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
-		run->frees = strcmp(reason, SW_BRAIN_FREES) == 0;
-		if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
-			live->started_at = brain->now;
-		return tell_keeps(brain, (uint32_t)(number - 1), err);
-	}
+	struct sw_live *live = sw_brain_live(brain, report->job);
+	run->leased = run->heard == SW_HEARD_NOTHING ? node->leases : run->leased;
+	run->heard = report->state == SW_REPORT_STARTING ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
+	run->frees = strcmp(report->reason, SW_BRAIN_FREES) == 0;
+	if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
+		live->started_at = brain->now;
+	return tell_keeps(brain, (uint32_t)(report->job - 1), err);
+}
+
+static int hear_exit(struct sw_brain *brain, struct sw_run *run, const struct sw_report *report, struct sw_err *err)
+{
+	struct sw_live *live = sw_brain_live(brain, report->job);
+	uint32_t id = (uint32_t)(report->job - 1);
 	run->heard = SW_HEARD_EXITED;
-	run->code = code;
-	run->signal = signal;
-	if (live->parked && !ended_by_itself(signal, reason)) {
+	run->code = report->code;
+	run->signal = report->signal;
+	if (live->parked && !ended_by_itself(report->signal, report->reason)) {
 		snprintf(live->reason, sizeof live->reason, "lost while suspended");
-		return sw_brain_lose_parked(brain, (uint32_t)(number - 1), err);
+		return sw_brain_lose_parked(brain, id, err);
 	}
-	json_t *failure = json_object_get(body, "failure");
-	r = failure != NULL ? sw_brain_note_failure(brain, (uint32_t)(number - 1), run->node, failure, err) : 0;
+	int r = report->failure != NULL ? sw_brain_note_failure(brain, id, run->node, report->failure, err) : 0;
 	if (r < 0)
 		return r;
-	snprintf(live->reason, sizeof live->reason, "%s", reason);
-	live->timed_out = strcmp(reason, "time-limit") == 0;
+	snprintf(live->reason, sizeof live->reason, "%s", report->reason);
+	live->timed_out = strcmp(report->reason, SW_REASON_TIME_LIMIT) == 0;
 	if (live->started_at == SW_TIME_NEVER)
 		live->started_at = brain->now;
 	/* Somebody else ended it, or a part of it: what is left of it stops, and it runs anew. */
-	if (is_interruption(reason))
-		return sw_brain_end_run(brain, (uint32_t)(number - 1), true, err);
+	if (is_interruption(report->reason))
+		return sw_brain_end_run(brain, id, true, err);
 	for (uint32_t i = 0; i < live->run_count; i++)
 		if (live->runs[i].heard != SW_HEARD_EXITED)
 			return 0; /* the others of the gang */
-	return sw_brain_end_run(brain, (uint32_t)(number - 1), false, err);
+	return sw_brain_end_run(brain, id, false, err);
+}
+
+static void hear_gone(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_report *report)
+{
+	for (size_t g = node->ghosts.count; g-- > 0;)
+		if (node->ghosts.items[g].job + UINT64_C(1) == report->job && node->ghosts.items[g].epoch == report->epoch)
+			sw_brain_lay_ghost(brain, node, g);
+}
+
+static int hear_report(struct sw_brain *brain, struct sw_brain_node *node, struct sw_run *run, const struct sw_report *report,
+		       struct sw_err *err)
+{
+	struct sw_live *live = sw_brain_live(brain, report->job);
+	uint32_t id = (uint32_t)(report->job - 1);
+	int r = 0;
+	switch (report->state) {
+	case SW_REPORT_OFF:
+		run->off = run->frees = live->parked && live->deep;
+		return tell_keeps(brain, id, err);
+	case SW_REPORT_FREES:
+	case SW_REPORT_STAYS:
+		return hear_frees(brain, run, id, report->state == SW_REPORT_FREES, err);
+	case SW_REPORT_HELD:
+		return hear_held(brain, run, id, err);
+	case SW_REPORT_REFUSED:
+		r = live->parked && live->deep ? sw_brain_refuse_deep(brain, id, report->reason) : 0;
+		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
+	case SW_REPORT_MOVED:
+	case SW_REPORT_UNMOVED:
+		return sw_brain_end_move(brain, id, report->state == SW_REPORT_UNMOVED ? report->reason : NULL, err);
+	case SW_REPORT_EXITED:
+		return hear_exit(brain, run, report, err);
+	default:
+		return hear_start(brain, node, run, report, err);
+	}
+}
+
+static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err)
+{
+	struct sw_report report;
+	if (sw_report_read(body, &report, err) < 0)
+		return SW_EBUG;
+	struct sw_brain_node *node = sw_brain_find_node(brain, report.node);
+	struct sw_live *live = sw_brain_live(brain, report.job);
+	if (node != NULL && report.state == SW_REPORT_GONE) {
+		hear_gone(brain, node, &report);
+		return 0;
+	}
+	/* Journals of earlier versions: what goes on here was stopped and started anew there, and this is of its next run. */
+	bool is_next = live != NULL && live->run_count == 1 && live->runs[0].from != 0 && live->run_epoch + 1 == report.epoch;
+	int r = is_next ? sw_brain_begin_anew(brain, (uint32_t)(report.job - 1), err) : 0;
+	if (r < 0)
+		return r;
+	struct sw_run *run = node != NULL && live != NULL && live->run_epoch == report.epoch
+				     ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))
+				     : NULL;
+	return run != NULL ? hear_report(brain, node, run, &report, err) : 0; /* else: about a run that is over */
 }
 
 static int apply_door(struct sw_brain *brain, json_t *body, bool closed, struct sw_err *err)

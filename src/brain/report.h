@@ -1,0 +1,38 @@
+/* The record of what was heard of a run, by one table of its fields. See report.c. */
+#ifndef SW_BRAIN_REPORT_H
+#define SW_BRAIN_REPORT_H
+
+#include "brain/state.h"
+
+/* What became of the run. Numbers stay in memory: records have the words. */
+enum sw_report_state {
+	SW_REPORT_STARTING = 0,
+	SW_REPORT_RUNNING, /* also of one that is suspended; the reason says whether it frees its GPUs */
+	SW_REPORT_EXITED,
+	SW_REPORT_GONE,	   /* an earlier run of the job, which nobody wished for any more */
+	SW_REPORT_OFF,	   /* suspended, and off its GPUs whole */
+	SW_REPORT_REFUSED, /* it cannot be taken off its GPUs whole; the reason says why */
+	SW_REPORT_FREES,   /* suspended, it leaves its GPUs' memory to others */
+	SW_REPORT_STAYS,   /* suspended, it does not */
+	SW_REPORT_HELD,	   /* suspended, and its GPUs' memory could not leave */
+	SW_REPORT_MOVED,
+	SW_REPORT_UNMOVED, /* the reason says why */
+};
+
+struct sw_report {
+	const char *node;
+	uint64_t job;
+	uint32_t epoch;
+	enum sw_report_state state;
+	int32_t code, signal;
+	const char *reason;
+	json_t *failure; /* why it failed (trouble.c); borrowed; NULL: it did not */
+};
+
+extern const struct sw_table sw_report_table;
+
+int sw_report_record(const struct sw_report *report, sw_records *records, struct sw_err *err);
+/* What it points to is the body's. */
+int sw_report_read(json_t *body, struct sw_report *ret_report, struct sw_err *err);
+
+#endif
