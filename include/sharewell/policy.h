@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 8
+#define SW_POLICY_ABI 9
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -111,12 +111,6 @@ struct sw_job {
 	uint32_t migrations;
 	uint32_t restarts;   /* after failures */
 	uint32_t promotions; /* counted by policies through sw_count_promotion() */
-	/* Private to the core: read these through the functions below, which account for the time since. */
-	sw_ns ran_ns;
-	sw_ns gpu_time_ns;
-	sw_ns work_left_ns;
-	sw_ns work_left_as_of;
-	sw_ns ends_at;
 };
 
 /* Time on GPUs so far, without that in which it was paused; and the same times the GPUs held (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */

@@ -200,7 +200,7 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.started_at = live->started_at,
 		.ended_at = is_completing(live, job) ? SW_TIME_NEVER : live->ended_at,
 		.retry_at = sw_heap_has(&brain->retries, job->id.v) ? sw_heap_key(&brain->retries, job->id.v) : SW_TIME_NEVER,
-		.ran_ns = job->ran_ns + running,
+		.ran_ns = sw_engine_clock(brain->engine, job->id)->ran_ns + running,
 		.node = live->last_node < brain->nodes.count ? brain->nodes.items[live->last_node].name : "",
 		.gpu_mask = live->last_mask,
 		.gpu_memory_bytes = job->gpu_memory_bytes,

@@ -204,6 +204,11 @@ const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job
 	return sw_view_job(&engine->view, id);
 }
 
+const struct sw_job_clock *sw_engine_clock(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return &engine->jobs.items[id.v].clock;
+}
+
 uint32_t sw_engine_job_count(const struct sw_engine *engine)
 {
 	return (uint32_t)engine->jobs.count;

@@ -113,6 +113,15 @@ int sw_engine_load(const struct sw_engine_config *config, const void *bytes, siz
 /* What the drivers may look at. */
 const struct sw_view *sw_engine_view(const struct sw_engine *engine);
 const struct sw_ledger *sw_engine_ledger(const struct sw_engine *engine);
+/* What a job got and has left, up to the last event about it: sw_job_ran() and its like account for the time since. */
+struct sw_job_clock {
+	sw_ns ran_ns;
+	sw_ns gpu_time_ns;
+	sw_ns work_left_ns;
+	sw_ns work_left_as_of;
+	sw_ns ends_at;
+};
+const struct sw_job_clock *sw_engine_clock(const struct sw_engine *engine, struct sw_job_id id);
 const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job_id id);
 /* One above the highest number that was given out. Numbers below it may have been forgotten, or skipped: sw_engine_job() is NULL for these. */
 uint32_t sw_engine_job_count(const struct sw_engine *engine);

@@ -56,9 +56,8 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.deadline_at = spec->deadline_at,
 				.first_start_at = SW_TIME_NEVER,
 				.since = engine->now,
-				.work_left_ns = spec->knowledge == SW_UNKNOWN ? SW_TIME_NEVER : spec->work_ns,
-				.ends_at = SW_TIME_NEVER,
 			},
+		.clock = {.work_left_ns = spec->knowledge == SW_UNKNOWN ? SW_TIME_NEVER : spec->work_ns, .ends_at = SW_TIME_NEVER},
 		.asked_memory_bytes = spec->gpu_memory_bytes,
 		.asked_compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
 		.parts = SW_NO_PART,
@@ -152,7 +151,7 @@ static void fail(struct sw_engine *engine, struct sw_core_job *job, const struct
 	}
 	job->seen.restarts++;
 	if (job->seen.knowledge != SW_UNKNOWN && event->left_ns >= 0)
-		job->seen.work_left_ns = event->left_ns;
+		job->clock.work_left_ns = event->left_ns;
 	sw_order_refresh(engine, job);
 }
 
@@ -161,13 +160,13 @@ static void progress(struct sw_engine *engine, struct sw_core_job *job, const st
 	if (job->seen.state > SW_JOB_RUNNING || job->seen.knowledge == SW_UNKNOWN || event->left_ns < 0)
 		return;
 	sw_tell_change(engine, SW_CHANGE_SPEEDS);
-	job->seen.work_left_ns = event->left_ns;
+	job->clock.work_left_ns = event->left_ns;
 	/* Within its present state, whatever the event says. */
-	job->seen.work_left_as_of = event->as_of < job->seen.since ? job->seen.since
-				    : event->as_of < engine->now   ? event->as_of
-								   : engine->now;
+	job->clock.work_left_as_of = event->as_of < job->seen.since ? job->seen.since
+				     : event->as_of < engine->now   ? event->as_of
+								    : engine->now;
 	if (job->seen.state == SW_JOB_RUNNING)
-		job->seen.ends_at = job->seen.paused ? SW_TIME_NEVER : event->ends_at < engine->now ? engine->now : event->ends_at;
+		job->clock.ends_at = job->seen.paused ? SW_TIME_NEVER : event->ends_at < engine->now ? engine->now : event->ends_at;
 	sw_order_refresh(engine, job);
 }
 

@@ -68,9 +68,9 @@ void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bo
 static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 {
 	struct sw_job *seen = &job->seen;
-	seen->work_left_ns = sw_job_remaining(&engine->view, seen);
-	seen->gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
-	seen->ran_ns = sw_job_ran(&engine->view, seen);
+	job->clock.work_left_ns = sw_job_remaining(&engine->view, seen);
+	job->clock.gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
+	job->clock.ran_ns = sw_job_ran(&engine->view, seen);
 	count_held(engine, seen, seen->gpus_held, false);
 	seen->gpus_held = 0;
 	seen->gpu_memory_bytes = job->asked_memory_bytes;
@@ -87,28 +87,28 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 static void look_ahead(struct sw_engine *engine, struct sw_core_job *job)
 {
 	struct sw_job *seen = &job->seen;
-	sw_ns left = seen->work_left_ns;
+	sw_ns left = job->clock.work_left_ns;
 	if ((seen->gpus_held != seen->gpus || job->split_milli != 0) && left != SW_TIME_NEVER) {
 		__int128 scaled =
 			job->split_milli != 0 ? (__int128)left * job->split_milli / 1000 : (__int128)left * seen->gpus / seen->gpus_held;
 		left = scaled > INT64_MAX / 2 ? INT64_MAX / 2 : (sw_ns)scaled;
 	}
-	seen->ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
-	seen->work_left_as_of = engine->now;
+	job->clock.ends_at = left >= SW_TIME_NEVER - engine->now ? SW_TIME_NEVER : engine->now + left;
+	job->clock.work_left_as_of = engine->now;
 }
 
 void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused)
 {
 	struct sw_job *seen = &job->seen;
-	seen->work_left_ns = sw_job_remaining(&engine->view, seen);
-	seen->gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
-	seen->ran_ns = sw_job_ran(&engine->view, seen);
+	job->clock.work_left_ns = sw_job_remaining(&engine->view, seen);
+	job->clock.gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
+	job->clock.ran_ns = sw_job_ran(&engine->view, seen);
 	engine->paused += (uint32_t)paused - (uint32_t)seen->paused;
 	seen->paused = paused;
 	seen->since = engine->now;
 	look_ahead(engine, job);
 	if (paused)
-		seen->ends_at = SW_TIME_NEVER;
+		job->clock.ends_at = SW_TIME_NEVER;
 }
 
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume)

@@ -2,7 +2,7 @@
 #ifndef SW_CORE_JOB_H
 #define SW_CORE_JOB_H
 
-#include <sharewell/policy.h>
+#include "core/engine.h"
 
 #define SW_NO_SLOT UINT32_MAX
 
@@ -20,7 +20,8 @@ enum sw_keeps {
 };
 
 struct sw_core_job {
-	struct sw_job seen;	     /* first: a policy's pointer to it is a pointer to this */
+	struct sw_job seen; /* first: a policy's pointer to it is a pointer to this */
+	struct sw_job_clock clock;
 	uint64_t asked_memory_bytes; /* as submitted: limits hold for one run */
 	uint32_t asked_compute_milli;
 	uint32_t epoch;	       /* counts runs */

@@ -49,6 +49,7 @@ struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *jo
 		struct sw_plan_entry *entry = sw_vec_push(&plan->entries);
 		assert(entry != NULL); /* reserved at submit */
 		entry->before = job->seen;
+		entry->clock_before = job->clock;
 		/* A wish may have begun to change what it waits with. */
 		if (sw_job_is_waiting(&job->seen)) {
 			entry->before.job_class = job->seen.asked_class;
@@ -169,11 +170,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
 	/* It has run all the time, at the speed that it had: so it looks to whoever comes next in this plan. */
 	job->seen.since = entry->before.since;
-	job->seen.ran_ns = entry->before.ran_ns;
-	job->seen.gpu_time_ns = entry->before.gpu_time_ns;
-	job->seen.work_left_ns = entry->before.work_left_ns;
-	job->seen.work_left_as_of = entry->before.work_left_as_of;
-	job->seen.ends_at = entry->before.ends_at;
+	job->clock = entry->clock_before;
 	return true;
 }
 

@@ -8,6 +8,7 @@ static void undo(struct sw_engine *engine, struct sw_core_job *job, const struct
 	struct sw_job now = job->seen;
 	engine->paused += (uint32_t)entry->before.paused - (uint32_t)now.paused;
 	job->seen = entry->before;
+	job->clock = entry->clock_before;
 	job->seen.gpu_memory_bytes = now.gpu_memory_bytes;
 	job->seen.compute_milli = now.compute_milli;
 	job->seen.fresh = now.fresh;

@@ -27,6 +27,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	if (!found) { /* it never left */
 		sw_engine_set_running(engine, job, held.seen.gpus_held, target);
 		job->seen = held.seen;
+		job->clock = held.clock;
 		return allowed ? SW_NO_ROOM : SW_OVER_QUOTA;
 	}
 	if (held.parts != entry->parts_before)

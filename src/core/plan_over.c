@@ -196,6 +196,7 @@ static enum sw_answer upgrade_elsewhere(struct sw_plan *plan, struct sw_core_job
 	sw_ledger_take(&engine->ledger, held.parts, old);
 	sw_engine_set_running(engine, job, held.seen.gpus_held, held.parts);
 	job->seen = held.seen; /* it never left */
+	job->clock = held.clock;
 	return answer;
 }
 

@@ -49,11 +49,6 @@ static void pack_seen(struct sw_pack *pack, struct sw_job *job, sw_ns before)
 	sw_pack_u32(pack, &job->migrations);
 	sw_pack_u32(pack, &job->restarts);
 	sw_pack_u32(pack, &job->promotions);
-	sw_pack_near(pack, &job->ran_ns, 0);
-	sw_pack_near(pack, &job->gpu_time_ns, 0);
-	sw_pack_near(pack, &job->work_left_ns, 0);
-	sw_pack_near(pack, &job->work_left_as_of, 0);
-	sw_pack_near(pack, &job->ends_at, 0);
 }
 
 /* Whether the bytes have the fields of this format; those that are written have all. */
@@ -65,6 +60,11 @@ static bool has(const struct sw_pack *pack, uint32_t format)
 static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns before)
 {
 	pack_seen(pack, &job->seen, before);
+	sw_pack_near(pack, &job->clock.ran_ns, 0);
+	sw_pack_near(pack, &job->clock.gpu_time_ns, 0);
+	sw_pack_near(pack, &job->clock.work_left_ns, 0);
+	sw_pack_near(pack, &job->clock.work_left_as_of, 0);
+	sw_pack_near(pack, &job->clock.ends_at, 0);
 	sw_pack_u64(pack, &job->asked_memory_bytes);
 	sw_pack_u32(pack, &job->asked_compute_milli);
 	sw_pack_u32(pack, &job->epoch);
@@ -199,9 +199,9 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	if (seen->gpus == 0 || seen->min_gpus == 0 || seen->min_gpus > seen->gpus || seen->max_gpus < seen->gpus ||
 	    seen->compute_milli > SW_COMPUTE_WHOLE || job->asked_compute_milli > SW_COMPUTE_WHOLE)
 		return false;
-	return seen->submit_at >= 0 && seen->since >= seen->submit_at && seen->since <= engine->now && seen->ran_ns >= 0 &&
-	       seen->ran_ns <= seen->since - seen->submit_at && seen->gpu_time_ns >= 0 && seen->work_left_ns >= 0 &&
-	       seen->work_left_as_of >= 0 && seen->work_left_as_of <= engine->now && seen->ends_at >= 0;
+	return seen->submit_at >= 0 && seen->since >= seen->submit_at && seen->since <= engine->now && job->clock.ran_ns >= 0 &&
+	       job->clock.ran_ns <= seen->since - seen->submit_at && job->clock.gpu_time_ns >= 0 && job->clock.work_left_ns >= 0 &&
+	       job->clock.work_left_as_of >= 0 && job->clock.work_left_as_of <= engine->now && job->clock.ends_at >= 0;
 }
 
 static bool is_real(const struct sw_engine *engine, const struct sw_part *part)

@@ -92,6 +92,7 @@ struct sw_order_book {
 /* What a job was before this decision touched it. */
 struct sw_plan_entry {
 	struct sw_job before;
+	struct sw_job_clock clock_before;
 	uint32_t parts_before;
 	uint32_t split_before;
 	bool was_alone; /* on its GPUs, and nobody was put beside it since */

@@ -13,6 +13,14 @@ static sw_ns times_until_never(sw_ns a, uint32_t b)
 	return __builtin_mul_overflow(a, (sw_ns)b, &product) ? SW_TIME_NEVER : product;
 }
 
+/* Of a job that the core does not know, nothing is known. */
+static const struct sw_job_clock *clock_of(const struct sw_view *view, const struct sw_job *job)
+{
+	static const struct sw_job_clock unknown = {.work_left_ns = SW_TIME_NEVER, .ends_at = SW_TIME_NEVER};
+	const struct sw_core_job *own = sw_engine_own(view->engine, job);
+	return own != NULL ? &own->clock : &unknown;
+}
+
 static sw_ns running_for(const struct sw_view *view, const struct sw_job *job)
 {
 	return job->state == SW_JOB_RUNNING && !job->paused ? view->engine->now - job->since : 0;
@@ -20,26 +28,27 @@ static sw_ns running_for(const struct sw_view *view, const struct sw_job *job)
 
 sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job)
 {
-	return add_until_never(job->ran_ns, running_for(view, job));
+	return add_until_never(clock_of(view, job)->ran_ns, running_for(view, job));
 }
 
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job)
 {
-	return add_until_never(job->gpu_time_ns, times_until_never(running_for(view, job), job->gpus_held));
+	return add_until_never(clock_of(view, job)->gpu_time_ns, times_until_never(running_for(view, job), job->gpus_held));
 }
 
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job)
 {
+	const struct sw_job_clock *clock = clock_of(view, job);
 	if (job->knowledge == SW_UNKNOWN)
 		return SW_TIME_NEVER;
 	if (job->state != SW_JOB_RUNNING || job->paused)
-		return job->work_left_ns;
-	sw_ns to_run = job->ends_at > view->engine->now ? job->ends_at - view->engine->now : 0;
-	sw_ns ran_for = job->ends_at - job->work_left_as_of;
+		return clock->work_left_ns;
+	sw_ns to_run = clock->ends_at > view->engine->now ? clock->ends_at - view->engine->now : 0;
+	sw_ns ran_for = clock->ends_at - clock->work_left_as_of;
 	/* At full speed time is work; otherwise work goes down evenly until the end. */
-	if (ran_for == job->work_left_ns || ran_for <= 0)
+	if (ran_for == clock->work_left_ns || ran_for <= 0)
 		return to_run;
-	return (sw_ns)((__int128)job->work_left_ns * to_run / ran_for);
+	return (sw_ns)((__int128)clock->work_left_ns * to_run / ran_for);
 }
 
 void *sw_job_state(struct sw_view *view, const struct sw_job *job)
@@ -114,12 +123,13 @@ bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, con
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job)
 {
 	const struct sw_core_job *own = sw_engine_own(view->engine, job);
-	sw_ns takes = job->ends_at - job->work_left_as_of;
+	const struct sw_job_clock *clock = clock_of(view, job);
+	sw_ns takes = clock->ends_at - clock->work_left_as_of;
 	if (own != NULL && own->speed_epoch == own->epoch && own->speed_milli > 0 && job->state == SW_JOB_RUNNING)
 		return own->speed_milli;
 	if (!view->engine->config.terms.tells_speed || job->state != SW_JOB_RUNNING || job->knowledge == SW_UNKNOWN || takes <= 0)
 		return 0;
-	__int128 speed = (__int128)job->work_left_ns * 1000 / takes;
+	__int128 speed = (__int128)clock->work_left_ns * 1000 / takes;
 	return speed < UINT32_MAX ? (uint32_t)speed : UINT32_MAX;
 }
 

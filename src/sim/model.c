@@ -516,7 +516,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
 		/* It may have lost work in this very step, which the engine has not heard. */
-		if (sw_engine_job(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
+		if (sw_engine_clock(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
 			tell(model, command->job, now + life->left_ns);
 		return;
 	}
@@ -534,7 +534,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	draw_failure(model, command->job);
 	tell_keeps(model, engine, command->job);
 	look_ahead(model, command->job, now);
-	if (sw_engine_job(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
+	if (sw_engine_clock(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
 		tell(model, command->job, now + (life->stall_until_ns - now) + time_for(life->left_ns, life->pace));
 }
 
@@ -597,7 +597,7 @@ static void change_share(struct sw_world_model *model, const struct sw_engine *e
 		set_paused(model, life, job->paused, now);
 	if (!life->paused)
 		life->pace = pace_of(model, engine, id);
-	else if (job->work_left_ns != life->left_ns)
+	else if (sw_engine_clock(engine, job->id)->work_left_ns != life->left_ns)
 		tell(model, id, SW_TIME_NEVER);
 	look_ahead(model, id, now);
 	if (model->neighbours != NULL)

@@ -285,7 +285,7 @@ static void test_ended_jobs_are_small(void **state)
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
-	assert_int_equal(sizeof(struct sw_job), 176);
+	assert_int_equal(sizeof(struct sw_job), 136);
 	assert_int_equal(sizeof(struct sw_core_job), 256);
 	assert_int_equal(sizeof(struct sw_lane), 96);
 	assert_int_equal(sizeof(struct sw_order_book), 256);

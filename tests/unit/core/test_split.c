@@ -59,7 +59,7 @@ static void test_what_is_booked(void **state)
 	assert_int_equal(free_gib(&rig, 1), 70);
 	const struct sw_view *view = sw_engine_view(rig.engine);
 	assert_int_equal(sw_job_split_milli(view, rig_job(&rig, job)), 1200);
-	assert_int_equal(rig_job(&rig, job)->ends_at, (1 + 1200) * SW_NS_PER_S);
+	assert_int_equal(sw_engine_clock(rig.engine, (struct sw_job_id){job})->ends_at, (1 + 1200) * SW_NS_PER_S);
 	assert_ptr_equal(sw_gpu_resident(view, (struct sw_node_id){0}, 1, 0), rig_job(&rig, job));
 	assert_null(sw_gpu_resident(view, (struct sw_node_id){0}, 1, 1));
 	assert_null(sw_gpu_resident(view, (struct sw_node_id){0}, 2, 0));
@@ -68,7 +68,7 @@ static void test_what_is_booked(void **state)
 	run_script(&rig, 601, preempt_first);
 	assert_int_equal(free_gib(&rig, 0), 80);
 	assert_int_equal(sw_job_split_milli(view, rig_job(&rig, job)), 0);
-	assert_int_equal(rig_job(&rig, job)->gpu_time_ns, 1200 * SW_NS_PER_S);
+	assert_int_equal(sw_engine_clock(rig.engine, (struct sw_job_id){job})->gpu_time_ns, 1200 * SW_NS_PER_S);
 	/* Half of its steps are done. */
 	assert_int_equal(sw_job_remaining(view, rig_job(&rig, job)), 500 * SW_NS_PER_S);
 	rig_close(&rig);
