@@ -53,8 +53,7 @@ void sw_agent_say(struct sw_agent *agent, const char *fmt, ...)
 	agent->options->say(agent->options->context, line);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * actions */
+/* ---- actions */
 
 static void start_run(struct sw_agent *agent, const struct sw_agent_action *action)
 {
@@ -204,8 +203,7 @@ void sw_agent_pump(struct sw_agent *agent)
 	set_timer(agent);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * events */
+/* ---- events */
 
 /* Not at every try, but whenever there is something new to say: a connection that broke because a
  * token was taken back becomes a refusal. */
@@ -275,8 +273,7 @@ static void on_stop(evutil_socket_t fd, short what, void *context)
 	event_base_loopbreak(agent->base);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * life */
+/* ---- life */
 
 static int fail(struct sw_err *err, const char *what, const char *name)
 {

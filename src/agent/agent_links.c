@@ -25,8 +25,7 @@
 
 enum { FIRST_WAIT_MS = 10, LONGEST_WAIT_MS = 1000, LINE_MAX_BYTES = 1 << 20 };
 
-/* ------------------------------------------------------------------------------------------------
- * the nursery */
+/* ---- the nursery */
 
 /* Between fork and exec. The nursery has its own session; what it says (only when it breaks) goes
  * to a file, so that it keeps no terminal. */
@@ -75,8 +74,7 @@ int sw_agent_nursery_start(struct sw_agent *agent, struct sw_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * links */
+/* ---- links */
 
 static size_t place_of(const struct sw_agent *agent, struct sw_run_id id)
 {
@@ -162,8 +160,7 @@ static void check_later(struct sw_link *link)
 	link->wait_ms = link->wait_ms * 2 < LONGEST_WAIT_MS ? link->wait_ms * 2 : LONGEST_WAIT_MS;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * what supervisors say */
+/* ---- what supervisors say */
 
 /* What its supervisor could not do for a run. Logged once per run, and not if the last
  * logged note is the same. */
@@ -247,8 +244,7 @@ void sw_agent_tell(struct sw_agent *agent, struct sw_run_id id, const char *fmt,
 	va_end(args);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * starting and finding */
+/* ---- starting and finding */
 
 /* Asks the nursery; a nursery that died is replaced. 0 or an errno. */
 static int ask(struct sw_agent *agent, struct sw_run_id id, int link)

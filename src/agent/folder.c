@@ -133,8 +133,7 @@ int sw_folder_account(int folder, const char *name, struct sw_run_account **ret_
 	return r < 0 ? r : sw_run_account_decode(text, size, ret_account, err);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * as a whole */
+/* ---- as a whole */
 
 static int fill(int runs, const char *name, const char *spec, size_t size, struct sw_err *err)
 {
@@ -202,8 +201,7 @@ int sw_folder_delete(int runs, const char *name, struct sw_err *err)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the lock */
+/* ---- the lock */
 
 /* Locks of open file descriptions: they end with the process, however it ends, and can be asked
  * about without being taken. */

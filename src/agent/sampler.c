@@ -90,8 +90,7 @@ struct sampler {
 	bool told; /* the inventory */
 };
 
-/* ------------------------------------------------------------------------------------------------
- * sending */
+/* ---- sending */
 
 static void put(int fd, const void *bytes, size_t size)
 {
@@ -150,8 +149,7 @@ static const struct sw_sync_inventory *make_inventory(struct sampler *sampler)
 	return &inventory;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * runs */
+/* ---- runs */
 
 static void watch(struct sampler *sampler, struct sw_run_id id, pid_t supervisor, int folder)
 {
@@ -239,8 +237,7 @@ static void sample_run(struct sampler *sampler, struct watched *run, int64_t at_
 	run->at_ns = at_ns;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * GPUs */
+/* ---- GPUs */
 
 /* Which run a process belongs to; NULL: none. */
 static struct watched *run_of(const struct sampler *sampler, uint32_t pid)
@@ -454,8 +451,7 @@ static void sample_node(struct sampler *sampler, int64_t at_ns)
 	sample->limit_bytes = most;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * life */
+/* ---- life */
 
 static void look(struct sampler *sampler)
 {
@@ -508,8 +504,7 @@ static bool any_is_shared(const struct sampler *sampler)
 	return false;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * GPUs that are kept back */
+/* ---- GPUs that are kept back */
 
 /* The GPU that goes by this number or UUID, or by the beginning of its UUID;
  * the number of GPUs: none. */

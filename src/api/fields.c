@@ -48,8 +48,7 @@ void sw_decoded_free(struct sw_decoded *decoded)
 	free(decoded);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- decoding */
+/* ---- -- decoding */
 
 int sw_decoder_out_of_memory(struct sw_decoder *decoder)
 {
@@ -575,8 +574,7 @@ int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name,
 	return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- describing */
+/* ---- -- describing */
 
 const char *sw_field_type(const struct sw_field *field)
 {

@@ -88,8 +88,7 @@ bool sw_job_request_defaults(struct sw_job_request *request)
 	return request->name != NULL && request->tenant != NULL && request->comment != NULL;
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- checks */
+/* ---- -- checks */
 
 __attribute__((format(printf, 4, 5))) static int refuse(struct sw_err *err, int code, const char *what, const char *fmt, ...)
 {
@@ -243,8 +242,7 @@ int sw_job_request_check(const char *what, const struct sw_job_request *request,
 	return check(fact_of(what, fact), request, err);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- text */
+/* ---- -- text */
 
 const char sw_job_stored[] = "journal";
 

@@ -9,8 +9,7 @@
 #include "api/when.h"
 #include "base/number.h"
 
-/* ----------------------------------------------------------------------------------------------
- * -- the command */
+/* ---- -- the command */
 
 static int read_line(struct sw_decoder *decoder, const char *line, struct sw_job_request *request)
 {
@@ -70,8 +69,7 @@ static void write_command(struct sw_json *json, const struct sw_field *field, co
 	sw_json_end_array(json);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- the environment */
+/* ---- -- the environment */
 
 static size_t name_size(const char *variable)
 {
@@ -168,8 +166,7 @@ static void write_env(struct sw_json *json, const struct sw_field *field, const 
 	sw_json_end_object(json);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- GPUs */
+/* ---- -- GPUs */
 
 /* A number, or "2-8": from two GPUs, and up to eight where there is room. */
 static int read_gpus(struct sw_decoder *decoder, const struct sw_field *field, json_t *value, void *target)
@@ -200,8 +197,7 @@ static void write_range(struct sw_json *json, const struct sw_field *field, cons
 		sw_json_key_u64(json, field->name, number);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- arrays and dependencies */
+/* ---- -- arrays and dependencies */
 
 static int read_array(struct sw_decoder *decoder, const struct sw_field *field, json_t *value, void *target)
 {
@@ -260,8 +256,7 @@ static void write_depends(struct sw_json *json, const struct sw_field *field, co
 	sw_json_key_string(json, field->name, text);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- others */
+/* ---- -- others */
 
 static int read_signal(struct sw_decoder *decoder, const struct sw_field *field, json_t *value, void *target)
 {
@@ -325,8 +320,7 @@ static void write_requeue(struct sw_json *json, const struct sw_field *field, co
 		sw_json_key_bool(json, field->name, false);
 }
 
-/* ----------------------------------------------------------------------------------------------
- * -- the table */
+/* ---- -- the table */
 
 static const char *const gpu_runtime_names[] = {"on", "off", NULL};
 

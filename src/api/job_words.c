@@ -34,7 +34,8 @@ const char *sw_job_signal_name(uint32_t number)
 	return number < SIGNALS ? signals[number] : NULL;
 }
 
-/* A plain decimal number at most `most`, up to a byte of `ends` or the end of the text; returns where it ended, or NULL. */
+/* A plain decimal number at most `most`, up to a byte of `ends` or the end of the text; returns
+ * where it ended, or NULL. */
 static const char *parse_number(const char *text, const char *ends, uint64_t most, uint64_t *ret_number)
 {
 	size_t size = strcspn(text, ends);

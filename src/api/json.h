@@ -1,4 +1,5 @@
-/* Writing JSON into one growing buffer: compact, keys in the order they are written, strings escaped. Not a parser; jansson does that.
+/* Writing JSON into one growing buffer: compact, keys in the order they are written, strings
+ * escaped. Not a parser; jansson does that.
  *
  *	struct sw_json json = {0};
  *	sw_json_object(&json);
@@ -7,7 +8,8 @@
  *	if (json.failed) ...            out of memory anywhere: checked once, at the end
  *	sw_json_release(&json);
  *
- * Strings must be UTF-8; bytes that are not become U+FFFD, so that what comes out can always be read. The text is NUL-terminated.
+ * Strings must be UTF-8; bytes that are not become U+FFFD, so that what comes out can always be
+ * read. The text is NUL-terminated.
  */
 #ifndef SW_API_JSON_H
 #define SW_API_JSON_H
@@ -26,7 +28,8 @@ struct sw_json {
 };
 
 void sw_json_release(struct sw_json *json);
-/* Moves the text out (the caller frees it) and leaves the writer empty; NULL when something failed. `ret_size` may be NULL. */
+/* Moves the text out (the caller frees it) and leaves the writer empty; NULL when something failed.
+ * `ret_size` may be NULL. */
 char *sw_json_take(struct sw_json *json, size_t *ret_size);
 
 void sw_json_object(struct sw_json *json);
@@ -39,7 +42,8 @@ void sw_json_string(struct sw_json *json, const char *text);
 void sw_json_string_n(struct sw_json *json, const char *text, size_t size);
 void sw_json_i64(struct sw_json *json, int64_t value);
 void sw_json_u64(struct sw_json *json, uint64_t value);
-/* value / scale as a decimal without trailing zeroes: (1500, 1000) is 1.5. `scale` is a power of ten. */
+/* value / scale as a decimal without trailing zeroes: (1500, 1000) is 1.5.
+ * `scale` is a power of ten. */
 void sw_json_decimal(struct sw_json *json, int64_t value, int64_t scale);
 void sw_json_bool(struct sw_json *json, bool value);
 void sw_json_null(struct sw_json *json);

@@ -1,7 +1,8 @@
-/* A JSON object in pieces: its members, and the elements of some of its lists, one at a time, so that megabytes of them need not be parsed at one go.
+/* A JSON object in pieces: its members, and the elements of some of its lists, one at a time, so
+ * that megabytes of them need not be parsed at one go.
  *
- * It finds where each piece begins and ends. It does not check what is inside: the caller parses the pieces that it wants, and what it does not
- * want is never parsed.
+ * It finds where each piece begins and ends. It does not check what is inside: the caller parses
+ * the pieces that it wants, and what it does not want is never parsed.
  */
 #ifndef SW_API_PIECES_H
 #define SW_API_PIECES_H
@@ -44,7 +45,8 @@ struct sw_pieces {
 	char name[SW_PIECE_NAME_MAX + 1];
 };
 
-/* The next piece, or SW_PIECE_NONE after some 16 KiB without one. SW_EINPUT: it is no object; SW_ELIMIT: it has too many parts. */
+/* The next piece, or SW_PIECE_NONE after some 16 KiB without one. SW_EINPUT: it is no object;
+ * SW_ELIMIT: it has too many parts. */
 int sw_pieces_next(struct sw_pieces *pieces, struct sw_piece *ret_piece, struct sw_err *err);
 
 #endif

@@ -16,7 +16,8 @@ struct sw_query {
 	char text[4200]; /* what the items point into */
 };
 
-/* Fills `query`. Percent escapes and '+' become what they stand for. Refused: escapes that are none, NUL, what is not UTF-8, too many. */
+/* Fills `query`. Percent escapes and '+' become what they stand for. Refused: escapes that are
+ * none, NUL, what is not UTF-8, too many. */
 int sw_query_parse(const char *text, struct sw_query *query, struct sw_err *err);
 
 #endif

@@ -69,7 +69,7 @@ void sw_request_free(struct sw_request *request)
 	free(request);
 }
 
-/* ------------------------------------------------------------------------------------------------ parameters */
+/* ---- parameters */
 
 static int refuse(struct sw_err *err, const char *name, const char *value, const char *expected)
 {

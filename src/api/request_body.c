@@ -20,7 +20,8 @@ static int refuse(struct sw_err *err, int code, const char *detail)
 	return code;
 }
 
-/* Whether it has more parts, lists within lists and all, than `most`. A look at megabytes of them costs nothing; parsing them would hold up everybody. */
+/* Whether it has more parts, lists within lists and all, than `most`. A look at megabytes of them
+ * costs nothing; parsing them would hold up everybody. */
 static bool has_many_parts(const char *body, size_t size, size_t most)
 {
 	size_t parts = 0;
@@ -54,7 +55,7 @@ static int parse(const char *body, size_t size, json_t **ret_root, struct sw_err
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ submit */
+/* ---- submit */
 
 static int add_job(struct sw_request *request, const char *what, json_t *value, struct sw_err *err)
 {
@@ -85,7 +86,8 @@ static size_t skip_space(const char *body, size_t size, size_t at)
 	return at;
 }
 
-/* The next job of a list, of which request->read_at is at the bracket, or behind a job; *ret_more: it was not the last. */
+/* The next job of a list, of which request->read_at is at the bracket, or behind a job;
+ * *ret_more: it was not the last. */
 static int read_next(struct sw_request *request, const char *body, size_t size, bool *ret_more, struct sw_err *err)
 {
 	char what[64], detail[400];
@@ -94,7 +96,8 @@ static int read_next(struct sw_request *request, const char *body, size_t size, 
 	if (number == 1 && at < size && body[at] == ']')
 		return refuse(err, SW_EINPUT, "its list of jobs is empty");
 	snprintf(what, sizeof what, "the request, number %zu of its list", number);
-	/* No more is read at one go than one job may have: what is longer would hold up everybody, only to be refused. */
+	/* No more is read at one go than one job may have: what is longer would hold up
+	 * everybody, only to be refused. */
 	size_t most = SW_JOB_TEXT_MAX + 1;
 	bool is_cut = size - at > most;
 	json_t *value = json_loadb(body + at, is_cut ? most : size - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);
@@ -154,7 +157,7 @@ static int read_submit(struct sw_request *request, const char *body, size_t size
 	return r;
 }
 
-/* ------------------------------------------------------------------------------------------------ policy and quota */
+/* ---- policy and quota */
 
 /* "name=value", with numbers and booleans as one would write them. */
 static int add_setting(struct sw_request *request, const char *name, const json_t *value, struct sw_err *err)
@@ -284,7 +287,7 @@ static int read_door(struct sw_request *request, json_t *root, struct sw_err *er
 	return copy_text(reason, "'reason' must be text of at most 255 bytes", &request->reason, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ limits */
+/* ---- limits */
 
 static int read_limit_memory(const json_t *value, struct sw_job_limit *limit, struct sw_err *err)
 {
@@ -337,7 +340,7 @@ static int read_limit(struct sw_request *request, json_t *root, struct sw_err *e
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ moves */
+/* ---- moves */
 
 static int read_move(struct sw_request *request, json_t *root, struct sw_err *err)
 {
@@ -363,7 +366,7 @@ static int read_move(struct sw_request *request, json_t *root, struct sw_err *er
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ changes of many jobs */
+/* ---- changes of many jobs */
 
 static int read_verb(struct sw_request *request, const json_t *value, struct sw_err *err)
 {
@@ -465,7 +468,7 @@ static int read_object(struct sw_request *request, const char *body, size_t size
 	return r;
 }
 
-/* ------------------------------------------------------------------------------------------------ syncs */
+/* ---- syncs */
 
 static int read_sync(struct sw_request *request, const char *body, size_t size, bool *ret_more, struct sw_err *err)
 {

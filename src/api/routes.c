@@ -117,7 +117,8 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	{SW_ROUTE_OPENAPI, SW_GET, "/v1/openapi.json", "getOpenapi", "This description, for machines", NULL, NULL, NULL, JSON, 0, ALL, 200},
 };
 
-/* Matches a path against a pattern with at most one "{id}". An id that is no number matches nothing. */
+/* Matches a path against a pattern with at most one "{id}". An id that is no
+ * number matches nothing. */
 static bool match(const char *pattern, const char *path, size_t size, uint64_t *ret_job)
 {
 	const char *hole = strstr(pattern, "{id}");

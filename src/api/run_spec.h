@@ -1,7 +1,7 @@
 /* From what a job asks for to how one run of it is run: the order that travels to an agent. Pure.
  *
- * What a request may say is bounded so that an order can carry it (bounds.h). What only arises when patterns in paths are filled in is looked at by
- * sw_run_spec_check(), before the user hears yes.
+ * What a request may say is bounded so that an order can carry it (bounds.h). What only arises when
+ * patterns in paths are filled in is looked at by sw_run_spec_check(), before the user hears yes.
  */
 #ifndef SW_API_RUN_SPEC_H
 #define SW_API_RUN_SPEC_H
@@ -35,7 +35,8 @@ int sw_run_spec_make(const struct sw_job_request *request, const struct sw_run_f
 void sw_made_spec_free(struct sw_made_spec *made);
 SW_DEFINE_FREEP(struct sw_made_spec, sw_made_spec_free)
 
-/* Whether every run of the request would have an order, on whatever node. `what` as for sw_job_request_check(). */
+/* Whether every run of the request would have an order, on whatever node. `what` as for
+ * sw_job_request_check(). */
 int sw_run_spec_check(const char *what, const struct sw_job_request *request, struct sw_err *err);
 
 #endif

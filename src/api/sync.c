@@ -21,8 +21,7 @@
 
 #define DECODE(table, object, target) sw_decode_fields(decoder, object, (table).fields, (table).count, target)
 
-/* ------------------------------------------------------------------------------------------------
- * decoding */
+/* ---- decoding */
 
 /* Opens a document and allocates the struct that is made of it; on failure everything is freed. */
 static int begin(struct sw_decoder *decoder, const char *text, size_t size, size_t limit, size_t struct_size, void **ret_struct)

@@ -75,8 +75,7 @@ struct sw_texts {
 	size_t count;
 };
 
-/* ------------------------------------------------------------------------------------------------
- * what the agent tells */
+/* ---- what the agent tells */
 
 struct sw_sync_gpu {
 	const char *uuid;
@@ -260,8 +259,7 @@ struct sw_sync {
 	void *owner; /* what a decoded sync points to; NULL in one that was made by hand */
 };
 
-/* ------------------------------------------------------------------------------------------------
- * what it hears */
+/* ---- what it hears */
 
 enum sw_suspend_mode {
 	SW_SUSPEND_SIGSTOP = 0,
@@ -344,8 +342,7 @@ struct sw_answer_message {
 	void *owner;
 };
 
-/* ------------------------------------------------------------------------------------------------
- * JSON */
+/* ---- JSON */
 
 int sw_sync_decode(const char *text, size_t size, struct sw_sync **ret_sync, struct sw_err *err);
 /* The same in steps of at most a millisecond or two: until *ret_sync is written. The text must stay

@@ -10,8 +10,8 @@
 
 #define S_PER_DAY INT64_C(86400)
 
-/* A year that starts in March has its leap day last, and the days before month m of it are (153 m + 2) / 5. 719468 days lie between
- * the first of March of year 0 and 1970. */
+/* A year that starts in March has its leap day last, and the days before month m of it are (153
+ * m + 2) / 5. 719468 days lie between the first of March of year 0 and 1970. */
 static int64_t days_of(int year, int month, int day)
 {
 	int64_t y = month < 3 ? year - 1 : year, m = month < 3 ? month + 9 : month - 3;
@@ -40,7 +40,8 @@ static int digits(const char *text, int count)
 	return value;
 }
 
-/* ".25" at the start of the text: returns how many bytes it took, 0 when it is not a fraction of one to nine digits. */
+/* ".25" at the start of the text: returns how many bytes it took, 0 when it is not a fraction
+ * of one to nine digits. */
 static size_t parse_fraction(const char *text, size_t size, int64_t *ret_ns)
 {
 	int64_t ns = 0, weight = SW_NS_PER_S / 10;

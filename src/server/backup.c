@@ -1,7 +1,9 @@
-/* A backup of the journal for an operator, while the controller goes on: first a copy beside the journal, in steps, then its bytes to the client.
+/* A backup of the journal for an operator, while the controller goes on: first a copy beside the
+ * journal, in steps, then its bytes to the client.
  *
- * The copy has no name any more as soon as it is open: whatever happens, its space comes back. One at a time. A client that gets a part only finds out by itself: the copy
- * is a database that says how large it is.
+ * The copy has no name any more as soon as it is open: whatever happens, its space comes back.
+ * One at a time. A client that gets a part only finds out by itself: the copy is a database
+ * that says how large it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -82,7 +84,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	struct sw_err err = {0};
 	bool more = true;
 	/* The journal has one transaction at a time. */
-	if (TAILQ_EMPTY(&server->turn.storing) && sw_journal_backup_step(backup->copy, &more, &err) < 0) {
+	if (TAILQ_EMPTY(&server->batch.storing) && sw_journal_backup_step(backup->copy, &more, &err) < 0) {
 		sw_server_note(server, "%s: %s", err.fact, err.detail);
 		finish(backup);
 		return;
@@ -120,7 +122,7 @@ static int begin(struct sw_backup *backup, struct sw_err *err)
 void sw_handle_backup(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_err err = {0};
-	if (server->backup != NULL || !TAILQ_EMPTY(&server->turn.storing)) {
+	if (server->backup != NULL || !TAILQ_EMPTY(&server->batch.storing)) {
 		sw_err_set(&err, SW_ELIMIT, "a backup is being made already, or the journal is being written");
 		sw_err_hint(&err, "Ask again in a moment.");
 		sw_conn_reply_error(conn, 503, &err);

@@ -1,9 +1,12 @@
 /* Which nodes an agent may speak for, by the token that it came with.
  *
- * A token that names nodes speaks for those. One that does not is bound to the nodes that it was the first to speak for. Both are bounded, so that whoever finds a token cannot
- * invent nodes without end. What comes through the socket is root's or the controller's own user's, who may do everything: its nodes are no token's.
+ * A token that names nodes speaks for those. One that does not is bound to the nodes that it was
+ * the first to speak for. Both are bounded, so that whoever finds a token cannot invent nodes
+ * without end. What comes through the socket is from root or the controller's own user, which may
+ * do everything: its nodes are no token's.
  *
- * A node whose token was revoked or has ended, or of which version 0.1 did not note one, belongs to the next that speaks for it.
+ * A node whose token was revoked or has ended, or of which version 0.1 did not note one, belongs to
+ * the next that speaks for it.
  */
 #include <string.h>
 

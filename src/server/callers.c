@@ -26,7 +26,8 @@
  * connections that are told that there is no room, or on their way out. */
 #define FILES_KEPT 192u
 #define OWN_MOST 1024u
-/* A token that has brought fewer nodes may sync as if it had so many. So many bytes of a sync count as one more. */
+/* A token that has brought fewer nodes may sync as if it had so many. So many bytes of a
+ * sync count as one more. */
 #define SYNC_NODES_LEAST 8u
 #define SYNC_BYTES ((uint64_t)20 << 10)
 
@@ -269,7 +270,8 @@ static bool pay(struct sw_caller *caller, int64_t cost_ns)
 	return true;
 }
 
-/* A token may sync for each of its nodes, and for some that it is about to bring. A large sync counts for several. */
+/* A token may sync for each of its nodes, and for some that it is about to bring. A large
+ * sync counts for several. */
 static int ask_sync(struct sw_server *server, struct sw_caller *caller, const struct sw_peer *peer, uint64_t size, struct sw_err *err)
 {
 	int64_t now_ns = sw_now_boot_ns();

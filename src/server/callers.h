@@ -20,7 +20,7 @@ struct sw_conn;
 /* Bytes of bodies that are on their way, of each class of callers. */
 #define SW_BODIES_MAX ((uint64_t)256 << 20)
 
-/* Who is at the other end. */
+/* The caller at the other end. */
 struct sw_peer {
 	unsigned roles;
 	struct sw_user user;

@@ -35,7 +35,7 @@ static int refuse(struct sw_err *err, const char *path, const char *detail)
 	return SW_EIO;
 }
 
-/* ------------------------------------------------------------------------------------------------ files */
+/* ---- files */
 
 /* Whole or not at all: what is written becomes the file when it is complete. */
 static int write_file(const char *path, int (*write_pem)(FILE *file, void *what), void *what, struct sw_err *err)
@@ -67,7 +67,7 @@ static int write_certificate(FILE *file, void *certificate)
 	return PEM_write_X509(file, certificate);
 }
 
-/* ------------------------------------------------------------------------------------------------ the key */
+/* ---- the key */
 
 static int find_key(const char *path, EVP_PKEY **ret_key, struct sw_err *err)
 {
@@ -92,7 +92,7 @@ static int find_key(const char *path, EVP_PKEY **ret_key, struct sw_err *err)
 	return r;
 }
 
-/* ------------------------------------------------------------------------------------------------ the certificate */
+/* ---- the certificate */
 
 static bool is_host_name(const char *name)
 {

@@ -1,5 +1,5 @@
-/* A certificate that is signed by its own key, for those who have nobody to sign one. Clients
- * are given the fingerprint of the key, or the certificate itself. */
+/* A certificate that is signed by its own key, where there is no authority to sign one. Clients are
+ * given the fingerprint of the key, or the certificate itself. */
 #ifndef SW_SERVER_CERTIFICATE_H
 #define SW_SERVER_CERTIFICATE_H
 

@@ -6,13 +6,13 @@
 #include "base/now.h"
 #include "base/number.h"
 #include "server/answers.h"
+#include "server/batch.h"
 #include "server/changes.h"
 #include "server/connection.h"
 #include "server/jobs.h"
 #include "server/past.h"
 #include "server/slices.h"
 #include "server/state.h"
-#include "server/turn.h"
 
 static void changed(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
@@ -57,7 +57,7 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	/* The record is made all the same: what is under way may still give it something to do. */
 	op->idle = !sw_brain_would_change(server->brain, change.kind, request->job);
 	/* The request is right in itself, but not for a job in this state. */
-	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
 /* In short: whoever changes thousands of jobs has no use for all that there is to say of each. */
@@ -94,7 +94,8 @@ static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_c
 	sw_conn_reply_json(conn, 200, &json);
 }
 
-/* A job that is named twice is changed once. Numbers of no job are left to who refuses them. */
+/* A job that is named twice is changed once. Numbers of no job are left to the
+ * code that refuses them. */
 static int drop_repeats(const struct sw_brain *brain, struct sw_request *request)
 {
 	struct sw_bitmap seen = {0};
@@ -129,7 +130,8 @@ static int foresee(const struct sw_brain *brain, enum sw_record_kind kind, struc
 	return 0;
 }
 
-/* The next job: one that has left the state has a row, which is read now, and never changes. Those in the state are looked at together, in the end. */
+/* The next job: one that has left the state has a row, which is read now, and never changes. Those
+ * in the state are looked at together, in the end. */
 static int look_next(struct sw_server *server, struct sw_op *op, const struct sw_change *change, struct sw_err *err)
 {
 	const uint64_t *jobs = op->request->change.jobs.items;
@@ -185,7 +187,7 @@ static bool change_some(struct sw_server *server, struct sw_op *op, int64_t unti
 		r = propose_changes(server, op, &change, &err);
 	if (r == SW_ENOMEM)
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
-	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 	return true;
 }
 
@@ -198,7 +200,7 @@ void sw_handle_changes(struct sw_server *server, struct sw_conn *conn)
 	int r = drop_repeats(server->brain, op->request);
 	if (r < 0) {
 		sw_err_set(&err, SW_ENOMEM, "out of memory");
-		sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
+		sw_batch_add_or_refuse(server, op, r, sw_status_of(r), &err);
 	} else {
 		sw_slices_propose(server, op, change_some);
 	}
@@ -213,10 +215,11 @@ void sw_handle_limit(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	int r = sw_brain_propose_limit(server->brain, &user, request->job, &request->limit, &op->records, &err);
-	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
-/* What was right when it was asked for may not be when it is its turn: of two moves that come together one is made. */
+/* What was right when it was asked for may not be when it is its turn: of two moves that
+ * come together one is made. */
 static void moved(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
 	struct sw_err err = {0};
@@ -235,5 +238,5 @@ void sw_handle_move(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	int r = sw_brain_propose_move(server->brain, &user, request->job, request->gpu_mask, &op->records, &err);
-	sw_turn_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }

@@ -4,14 +4,14 @@
 #include "base/number.h"
 #include "policy/registry.h"
 #include "server/answers.h"
+#include "server/batch.h"
 #include "server/cluster.h"
 #include "server/connection.h"
 #include "server/nodes.h"
 #include "server/state.h"
-#include "server/turn.h"
 #include "server/views.h"
 
-/* ------------------------------------------------------------------------------------------------ nodes */
+/* ---- nodes */
 
 static void door_set(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
@@ -41,7 +41,7 @@ void sw_handle_door(struct sw_server *server, struct sw_conn *conn)
 	const char *why = request->reason != NULL ? request->reason : "";
 	int r = request->removed ? sw_brain_propose_remove(server->brain, &user, request->node, why, &op->records, &err)
 				 : sw_brain_propose_door(server->brain, &user, request->node, request->closed, why, &op->records, &err);
-	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, sw_status_of(r), &err);
 }
 
 static void write_totals(struct sw_server *server, struct sw_json *json)
@@ -78,13 +78,13 @@ void sw_handle_cluster(struct sw_server *server, struct sw_conn *conn)
 	sw_json_end_object(&json);
 	sw_write_time(&json, "now", sw_server_now(server));
 	sw_write_time(&json, "started_at", server->started_at_ns);
-	sw_json_key_u64(&json, "seq", server->turn.applied_seq);
+	sw_json_key_u64(&json, "seq", server->batch.applied_seq);
 	sw_json_key_u64(&json, "aside", sw_journal_aside_count(server->journal));
 	sw_json_end_object(&json);
 	sw_conn_reply_json(conn, 200, &json);
 }
 
-/* ------------------------------------------------------------------------------------------------ policy and quota */
+/* ---- policy and quota */
 
 static void write_policy(struct sw_json *json, const struct sw_policy *policy)
 {
@@ -163,7 +163,7 @@ void sw_handle_set_policy(struct sw_server *server, struct sw_conn *conn)
 		return;
 	int r = sw_brain_propose_policy(server->brain, &user, request->policy, as_settings(request->settings), request->setting_count,
 					&op->records, &err);
-	sw_turn_add_or_refuse(server, op, r, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
 }
 
 static void write_tenant(struct sw_json *json, const struct sw_tenant_view *tenant)
@@ -196,7 +196,8 @@ static void add_tenant(struct sw_tenant_view *sum, const struct sw_tenant_view *
 	sum->waiting += tenant->waiting;
 }
 
-/* Those with a quota or with jobs. Whose name tells about others' jobs goes into the sum at the end. */
+/* Those with a quota or with jobs. Whose name tells about others' jobs goes
+ * into the sum at the end. */
 void sw_handle_tenants(struct sw_server *server, struct sw_conn *conn)
 {
 	const struct sw_peer *peer = sw_conn_peer(conn);
@@ -258,14 +259,14 @@ void sw_handle_quota(struct sw_server *server, struct sw_conn *conn)
 	if (op == NULL)
 		return;
 	int r = sw_brain_propose_quota(server->brain, &user, request->tenant, request->quota_gpus, &op->records, &err);
-	sw_turn_add_or_refuse(server, op, r, sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, sw_status_of(r), &err);
 }
 
-/* ------------------------------------------------------------------------------------------------ health */
+/* ---- health */
 
 void sw_handle_health(struct sw_server *server, struct sw_conn *conn)
 {
-	bool failing = server->turn.failing;
+	bool failing = server->batch.failing;
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_string(&json, "status", failing ? "failing" : "ok");
@@ -273,7 +274,7 @@ void sw_handle_health(struct sw_server *server, struct sw_conn *conn)
 		char words[1300] = "ok";
 		uint64_t aside = sw_journal_aside_count(server->journal);
 		if (failing)
-			sw_err_format(&server->turn.failure, words, sizeof words);
+			sw_err_format(&server->batch.failure, words, sizeof words);
 		else if (sw_journal_mark_error(server->journal) != 0)
 			snprintf(words, sizeof words, "ok, but its mark cannot be written: %s",
 				 strerror(sw_journal_mark_error(server->journal)));

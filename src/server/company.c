@@ -16,10 +16,10 @@
 struct figures {
 	struct sw_neighbour_view neighbours[SW_SYNC_JOBS_LISTED];
 	size_t neighbour_count;
-	uint64_t others[SW_SYNC_JOBS_LISTED]; /* of these, who works */
+	uint64_t others[SW_SYNC_JOBS_LISTED]; /* of these, those that work */
 	size_t count;
 	struct sw_speed_view speed; /* zeroes: nothing was measured */
-	bool current;		    /* beside those who are there now */
+	bool current;		    /* beside those that are there now */
 	struct sw_learn_answer predicted;
 	const char *unpredicted; /* NULL, or why it is not */
 };

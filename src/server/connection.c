@@ -1,16 +1,21 @@
 /* HTTP on one socket: heads and bodies in, answers and streams out, one request at a time.
  *
- *	HEAD -> BODY -> READING (in slices) -> BUSY (somebody works on it) -> HEAD ...
+ *	HEAD -> BODY -> READING (in slices) -> BUSY (a handler works on it) -> HEAD ...
  *	                                         \-> STREAM -> HEAD ...
- *	any -> LINGER (the answer is written; what still comes is thrown away, so that the client can read the answer) -> gone
+ *	any -> LINGER (the answer is written; what still comes is thrown away, so that the client
+ *	               can read the answer) -> gone
  *
  * Invariants:
- *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by its owner's request: those end in sw_conn_finish();
+ *  1. a connection is freed in one place, close_conn(), and never inside a call that was made by
+ *     its owner's request: those end in sw_conn_finish();
  *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
- *  3. what a connection takes is counted at its caller (places.c) from when it begins until it ends, or is told to end;
- *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS, which would not go on by itself with what it holds of one;
- *  5. when a round of the loop has taken long, connections that are ready wait for the next, in the order in which they were: a thousand that speak in the same moment do not
- *     keep out those that come after.
+ *  3. what a connection takes is counted at its caller (places.c) from when it begins until it
+ *     ends, or is told to end;
+ *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS,
+ *     which would not go on by itself with what it holds of one;
+ *  5. when a round of the loop has taken long, connections that are ready wait for the next, in
+ *     the order in which they were: a thousand that speak in the same moment do not keep out
+ *     those that come after.
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -162,7 +167,7 @@ void sw_conn_attach(struct sw_conn *conn, void *attached, sw_conn_fn *closed, bo
 	conn->attached = attached;
 	conn->closed = closed;
 	conn->patient = patient;
-	/* Who only waits has nobody to wait for once the other side has gone. */
+	/* A connection that only waits has nothing to wait for once the other side has gone. */
 	if (conn->eof && !patient)
 		doom(conn);
 }
@@ -195,7 +200,8 @@ bool sw_conn_last_event_id(const struct sw_conn *conn, uint64_t *ret_id)
 	return conn->has_last_event_id;
 }
 
-/* Goes on with what has come in, as far as it reaches. Answers that pile up because the client does not read them end it for now. */
+/* Goes on with what has come in, as far as it reaches. Answers that pile up because the client does
+ * not read them end it for now. */
 static void advance(struct sw_conn *conn)
 {
 	conn->advancing = true;
@@ -224,7 +230,7 @@ static void go_on_reading(struct sw_conn *conn)
 	advance(conn);
 }
 
-/* ------------------------------------------------------------------------------------------------ libevent */
+/* ---- libevent */
 
 /* Whether it has to wait for the next round; then it does. */
 static bool is_late(struct sw_conn *conn)
@@ -232,7 +238,8 @@ static bool is_late(struct sw_conn *conn)
 	struct sw_server *server = conn->server;
 	if (conn->is_late)
 		return true;
-	/* A user that was not heard in this round is, however long others take; agents may be thousands. */
+	/* A user that was not heard in this round is, however long others take;
+	 * agents may be thousands. */
 	bool is_first = conn->caller->key.class != SW_CALLER_AGENT && conn->caller->round_ns != server->loop.entered_ns;
 	if (is_first || sw_now_boot_ns() - server->loop.entered_ns < ROUND_NS)
 		return false;
@@ -310,7 +317,7 @@ static void on_write(struct bufferevent *bev, void *user)
 	}
 }
 
-/* A handshake came to nothing. Who spoke HTTP without TLS is told so in the same way. */
+/* A handshake came to nothing. A client that spoke HTTP without TLS is told so in the same way. */
 static void refuse_handshake(struct sw_conn *conn)
 {
 	static const char answer[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
@@ -433,7 +440,8 @@ int sw_conn_new(struct sw_server *server, int fd, bool is_tcp, const struct sw_p
 	sw_conn_set_deadline(conn, sw_conn_head_ms(conn));
 	bufferevent_setcb(conn->bev, on_read, on_write, on_event, conn);
 	bound_input(conn, SW_INPUT_USUAL);
-	/* A long answer leaves in few steps: each waits for all the others who have something to say. */
+	/* A long answer leaves in few steps: each waits for all the others that
+	 * have something to say. */
 	bufferevent_set_max_single_write(conn->bev, SW_OUTPUT_HIGH);
 	bufferevent_set_max_single_read(conn->bev, SW_INPUT_USUAL);
 	struct timeval stalled = {.tv_sec = WRITE_S};

@@ -1,4 +1,5 @@
-/* What agents said of their GPUs, and how these did lately. Volatile: figures for people, nothing that decides. */
+/* What agents said of their GPUs, and how these did lately. Volatile: figures for
+ * people, nothing that decides. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,10 @@
-/* From a request to who answers it, and whether the asker may ask. */
+/* From a request to its handler, and whether the caller may ask. */
 #include <unistd.h>
 
 #include "base/now.h"
 #include "base/number.h"
 #include "server/backup.h"
+#include "server/batch.h"
 #include "server/changes.h"
 #include "server/cluster.h"
 #include "server/connection.h"
@@ -18,7 +19,6 @@
 #include "server/reload.h"
 #include "server/state.h"
 #include "server/submit.h"
-#include "server/turn.h"
 #include "server/world.h"
 
 static void identify(struct sw_server *server, const char *token, struct sw_peer *peer)
@@ -101,6 +101,6 @@ void sw_dispatch(struct sw_server *server, struct sw_conn *conn)
 	};
 	enum sw_route_id id = sw_conn_request(conn)->route->id;
 	server->figures.requests[id]++;
-	sw_turn_poke(server);
+	sw_batch_poke(server);
 	handlers[id](server, conn);
 }

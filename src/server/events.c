@@ -1,11 +1,14 @@
-/* What happened lately, and those who watch: server-sent events.
+/* What happened lately, and the clients that watch: server-sent events.
  *
- * Every record is an event; its number in the journal is the event's id, so a watcher that comes back says where it was. The last ones are kept
- * in memory. Who asks for older ones, or falls behind them, is told to look anew ("reset"): an event carries a job as it is, not how it came to be, so nothing
- * is lost by that but the steps between.
+ * Every record is an event; its number in the journal is the event's id, so a watcher that comes
+ * back says where it was. The last ones are kept in memory. A client that asks for older ones, or
+ * falls behind them, is told to look anew ("reset"): an event carries a job as it is, not how it
+ * came to be, so nothing is lost by that but the steps between.
  *
- * Watchers are fed in passes: each pass comes to every watcher once, in slices, so that many watchers with much to hear do not hold up the loop. A watcher that does not
- * read has SW_STREAM_HIGH bytes made for it and no more; its connection ends when it takes nothing for a minute.
+ * Watchers are fed in passes: each pass comes to every watcher once, in slices, so
+ * that many watchers with much to hear do not hold up the loop. A watcher that does
+ * not read has SW_STREAM_HIGH bytes made for it and no more; its connection ends when
+ * it takes nothing for a minute.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -73,13 +76,14 @@ static const char *kind_name(enum sw_record_kind kind)
 	case SW_RECORD_GPUS:
 		return "gpus";
 	default:
-		return NULL; /* a wake-up is nobody's business, nor are profiles, and how fast jobs are is asked for */
+		return NULL; /* wake-ups and profiles are not told, and how fast jobs are is asked for */
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ keeping */
+/* ---- keeping */
 
-/* Where the value of a key begins. Records are JSON of our own: a quote inside a string is escaped, so this finds keys only. NULL: there is none. */
+/* Where the value of a key begins. Records are JSON of our own: a quote inside a string is escaped,
+ * so this finds keys only. NULL: there is none. */
 static const char *find_value(const char *body, size_t size, const char *key)
 {
 	const char *found = memmem(body, size, key, strlen(key));
@@ -120,7 +124,7 @@ void sw_events_note(struct sw_server *server, uint64_t seq, int64_t at_ns, enum 
 		slot->node = find_node(body, size, kind);
 }
 
-/* ------------------------------------------------------------------------------------------------ sending */
+/* ---- sending */
 
 static void free_watcher(void *attached)
 {
@@ -179,7 +183,7 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 	} else if (happening->job != 0) {
 		in_full = false; /* whose it was is not known any more */
 	}
-	/* Where somebody else's job runs is not for everybody. */
+	/* Where another user's job runs is not for every user. */
 	if (happening->node != NULL && in_full)
 		sw_json_key_string(&json, "node", happening->node);
 	sw_json_end_object(&json);
@@ -187,11 +191,12 @@ static void send_happening(struct sw_watcher *watcher, const struct sw_happening
 		send_message(watcher, kind, happening->seq, &json);
 }
 
-/* Sends what there is, as long as the client keeps up. False: the time is over, and there is more. */
+/* Sends what there is, as long as the client keeps up. False: the time is
+ * over, and there is more. */
 static bool feed(struct sw_watcher *watcher, int64_t until_ns)
 {
 	struct sw_server *server = watcher->server;
-	uint64_t last = server->turn.applied_seq;
+	uint64_t last = server->batch.applied_seq;
 	for (unsigned count = 1; watcher->next <= last && sw_conn_has_room(watcher->conn); count++) {
 		const struct sw_happening *happening = &server->events.kept[watcher->next % server->events.size];
 		if (happening->seq != watcher->next) {
@@ -207,11 +212,12 @@ static bool feed(struct sw_watcher *watcher, int64_t until_ns)
 	return true;
 }
 
-/* A job may end by what happens to another: what it waited for failed. Then no event names it, and who watches it alone would never hear. */
+/* A job may end by what happens to another: what it waited for failed. Then no event names it, and
+ * a client that watches it alone would never hear. */
 static void feed_end(struct sw_watcher *watcher)
 {
 	struct sw_server *server = watcher->server;
-	uint64_t last = server->turn.applied_seq;
+	uint64_t last = server->batch.applied_seq;
 	if (watcher->job == 0 || watcher->told_end || watcher->next <= last)
 		return;
 	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
@@ -260,7 +266,7 @@ void sw_events_send(struct sw_server *server)
 static void drained(void *attached)
 {
 	struct sw_watcher *watcher = attached;
-	if (watcher->next <= watcher->server->turn.applied_seq)
+	if (watcher->next <= watcher->server->batch.applied_seq)
 		sw_events_send(watcher->server);
 }
 
@@ -276,7 +282,7 @@ void sw_events_watch(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, status != 0 ? status : 503, &err);
 		return;
 	}
-	uint64_t last = server->turn.applied_seq, after = request->after;
+	uint64_t last = server->batch.applied_seq, after = request->after;
 	bool resumes = sw_conn_last_event_id(conn, &after) || request->has_after;
 	*watcher = (struct sw_watcher){.server = server, .conn = conn, .peer = *sw_conn_peer(conn), .job = request->job};
 	watcher->next = (resumes ? after : last) + 1;

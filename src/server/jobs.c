@@ -96,7 +96,7 @@ struct filter {
 	int64_t since_ns, until_ns;
 };
 
-/* The user whom a word names: a number, a name, "me". */
+/* The user that a word names: a number, a name, "me". */
 static bool find_user(const char *word, const struct sw_peer *peer, uint32_t *ret_uid)
 {
 	uint64_t number;
@@ -133,7 +133,7 @@ static bool passes(const struct filter *filter, const struct sw_peer *peer, cons
 
 /* A page on its way into an answer. */
 struct page {
-	struct sw_page walk; /* first: what is given here is given to this */
+	struct sw_job_walk walk; /* first: what is given here is given to this */
 	const struct sw_request *request;
 	const struct filter *filter;
 	const struct sw_peer *peer;
@@ -143,7 +143,7 @@ struct page {
 	int64_t until_ns;
 };
 
-static bool take_job(struct sw_page *walk, const struct sw_found_job *seen)
+static bool take_job(struct sw_job_walk *walk, const struct sw_found_job *seen)
 {
 	struct page *page = (struct page *)walk;
 	const struct sw_request *request = page->request;
@@ -181,7 +181,7 @@ static uint64_t write_page(struct sw_server *server, const struct sw_request *re
 		.until_ns = sw_now_boot_ns() + PAGE_NS,
 	};
 	struct sw_err err = {0};
-	if (sw_past_page(&page.walk, filter->states, filter->since_ns, &err))
+	if (sw_past_walk(&page.walk, filter->states, filter->since_ns, &err))
 		return 0;
 	return down ? page.walk.at + 1 : page.walk.at - 1;
 }

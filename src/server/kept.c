@@ -1,8 +1,8 @@
-/* What happened, from the journal's own records, a page at a time: for those who look back. How many are
- * kept is told by --keep-events; snapshots.c removes the others.
+/* What happened, from the journal's own records, a page at a time: for watchers and queries of the
+ * past. How many are kept is told by --keep-events; snapshots.c removes the others.
  *
- * Given are the records that a replay of the history needs and that rows about jobs do not have: when
- * jobs were held and released. All users may see them, as they may in the stream of events.
+ * Given are the records that a replay of the history needs and that rows about jobs do not have:
+ * when jobs were held and released. All users may see them, as they may in the stream of events.
  *
  * Invariants:
  *  1. a page looks at LOOKED_AT_MAX records at most, and for PAGE_NS;
@@ -104,7 +104,7 @@ void sw_handle_kept(struct sw_server *server, struct sw_conn *conn)
 	const struct sw_request *request = sw_conn_request(conn);
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	if (!TAILQ_EMPTY(&server->turn.storing)) {
+	if (!TAILQ_EMPTY(&server->batch.storing)) {
 		sw_err_set(&err, SW_ELIMIT, "the journal is being written");
 		sw_err_hint(&err, "Ask again in a moment.");
 		sw_conn_reply_error(conn, 503, &err);

@@ -1,5 +1,6 @@
-/* What the cluster has learned of jobs that share a GPU (slowdowns.c), in a file beside the journal for people to ask: `sharewell contention --learned`. It is written at most once a minute and
- * at the end, and never read: the journal has all of it. */
+/* What the cluster has learned of jobs that share a GPU (slowdowns.c), in a file beside the journal
+ * for people to ask: `sharewell contention --learned`. It is written at most once a minute and at
+ * the end, and never read: the journal has all of it. */
 #include <stdio.h>
 
 #include "base/file.h"

@@ -1,5 +1,5 @@
-/* The sockets that clients connect to. A UNIX socket tells who connects; on TCP a token must,
- * and beyond this machine it travels encrypted. */
+/* The sockets that clients connect to. A UNIX socket tells which user connects; on TCP a token
+ * must, and beyond this machine it travels encrypted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static int refuse(struct sw_err *err, int code, const char *where, const char *d
 	return code;
 }
 
-/* ---- who connects */
+/* ---- the user that connects */
 
 static bool is_listed(const struct sw_controller_options *options, uid_t uid)
 {
@@ -182,7 +182,7 @@ static void close_listener(struct listener *listener)
 
 /* ---- the UNIX socket */
 
-/* The folders above the socket, for nobody else to enter. */
+/* The folders above the socket, which no other user may enter. */
 static int make_folders(const char *path, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *copy = strdup(path);
@@ -197,7 +197,8 @@ static int make_folders(const char *path, struct sw_err *err)
 	return 0;
 }
 
-/* A socket that nobody listens on any more is in the way; any other file is not ours to remove. */
+/* A socket on which no process listens any more is in the way; any other file
+ * is not ours to remove. */
 static int clear_place(const char *path, const struct sockaddr_un *address, struct sw_err *err)
 {
 	struct stat info;

@@ -1,7 +1,8 @@
 /* What jobs wrote, from the folders that the agent on this machine keeps: a range, or as it comes.
  *
- * A run's output is <runs>/<job>.<epoch>/out.log while the agent keeps the run, and <logs>/<job>.<epoch>.log afterwards. Files that a job asked for itself are not
- * read here: their paths are the user's, who can read them without us.
+ * A run's output is <runs>/<job>.<epoch>/out.log while the agent keeps the run, and
+ * <logs>/<job>.<epoch>.log afterwards. Files that a job asked for itself are not read here: their
+ * paths are the user's, and the user can read them without us.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@ struct sw_reader {
 static int open_regular(const char *path)
 {
 	struct stat info;
-	/* Neither a link nor a pipe that somebody put there leads elsewhere or holds us up. */
+	/* Neither a link nor a pipe that a user put there leads elsewhere or holds us up. */
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode))) {
 		close(fd);
@@ -154,7 +155,7 @@ void sw_logs_wake(struct sw_server *server)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ the request */
+/* ---- the request */
 
 /* Whether there is something to read for this peer; if not, it is told why. */
 static bool admit(struct sw_server *server, struct sw_conn *conn, struct sw_found_job *seen)

@@ -9,7 +9,7 @@ struct sw_conn;
 
 TAILQ_HEAD(sw_followers, sw_reader);
 void sw_logs_read(struct sw_server *server, struct sw_conn *conn);
-/* Those who follow a job that has ended need not wait for the next look. */
+/* Followers of a job that has ended need not wait for the next look. */
 void sw_logs_wake(struct sw_server *server);
 
 #endif

@@ -11,7 +11,7 @@
 struct sw_server;
 
 /* What runs first when several can. libevent gives everything the one in the middle; only the
- * end of a turn waits until nothing else is ready, up to its deadline. */
+ * end of a batch waits until nothing else is ready, up to its deadline. */
 enum { SW_FIRST = 0, SW_USUAL, SW_LAST, SW_PRIORITIES };
 
 #define SW_LOOP_BOUNDS 8
@@ -21,7 +21,9 @@ struct sw_loop {
 	int64_t entered_ns, left_ns;
 	int64_t longest_ns, total_ns;
 	int64_t entered_cpu_ns,
-		longest_cpu_ns; /* the same in time of the processor: what others on a busy machine take is not in it, nor what the disk takes */
+		/* the same in time of the processor: what others on a busy machine take is not in
+		 * it, nor what the disk takes */
+		longest_cpu_ns;
 	uint64_t rounds[SW_LOOP_BOUNDS + 1]; /* by how long they took */
 };
 struct sw_server *sw_loop_enter(struct sw_server *server);

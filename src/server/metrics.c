@@ -1,4 +1,5 @@
-/* Figures for Prometheus: ours as sharewell_*, those of GPUs under the names that DCGM's exporter gave them, so that dashboards made for it work. */
+/* Figures for Prometheus: ours as sharewell_*, those of GPUs under the names that DCGM's exporter
+ * gave them, so that dashboards made for it work. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -34,8 +35,9 @@ static void figure(struct sw_json *text, const char *name, const char *type, con
 	print(text, "%s %" PRIu64 "\n", name, value);
 }
 
-/* A label's value: backslash and quote are escaped. Agents name nodes and GPUs, so what could harm a terminal or a page is left out: control
- * characters (those of two bytes too), markup, and bytes that are not UTF-8. */
+/* A label's value: backslash and quote are escaped. Agents name nodes and GPUs, so what could
+ * harm a terminal or a page is left out: control characters (those of two bytes too), markup, and
+ * bytes that are not UTF-8. */
 static const char *label(const char *value, char buffer[300])
 {
 	size_t used = 0, size = strlen(value);
@@ -108,7 +110,8 @@ static void write_loop(const struct sw_loop *loop, struct sw_json *text)
 		      "The same in time of the processor: without what others on the machine and the disk took.", loop->longest_cpu_ns);
 }
 
-/* What callers take, by their class, and what was refused for want of room: few lines, however many callers there are. */
+/* What callers take, by their class, and what was refused for want of room: few lines, however
+ * many callers there are. */
 static void write_callers(struct sw_server *server, struct sw_json *text)
 {
 	static const char *const classes[SW_CALLER_CLASSES] = {"stranger", "user", "owner", "agent"};
@@ -151,12 +154,12 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 		       (uint64_t)sw_tls_ends_at_s(server->tls));
 	figure(text, "sharewell_http_connections", "gauge", "Open connections.", server->conn_count);
 	write_callers(server, text);
-	figure(text, "sharewell_journal_seq", "counter", "Number of the last record.", server->turn.applied_seq);
+	figure(text, "sharewell_journal_seq", "counter", "Number of the last record.", server->batch.applied_seq);
 	figure(text, "sharewell_journal_records_total", "counter", "Records stored since the start.", figures->records);
 	figure(text, "sharewell_journal_commits_total", "counter", "Commits since the start, each with one fsync.", figures->commits);
 	figure(text, "sharewell_journal_commits_failed_total", "counter", "Commits that failed, for lack of space or otherwise.",
 	       figures->commits_failed);
-	figure(text, "sharewell_journal_failing", "gauge", "1 while the journal cannot be written.", server->turn.failing);
+	figure(text, "sharewell_journal_failing", "gauge", "1 while the journal cannot be written.", server->batch.failing);
 	write_seconds(text, "sharewell_journal_commit_seconds_total", "counter", "Time spent in commits.", figures->commit_ns);
 	write_seconds(text, "sharewell_journal_commit_seconds_max", "gauge", "The longest commit.", figures->commit_longest_ns);
 	figure(text, "sharewell_journal_aside", "gauge", "Records that could not be applied or read, and are set aside.",
@@ -173,7 +176,7 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 	write_seconds(text, "sharewell_snapshot_seconds_max", "gauge", "The longest that a snapshot held up the loop at one go.",
 		      figures->snapshot_longest_ns);
 	write_seconds(text, "sharewell_turn_seconds_max", "gauge", "The longest that the loop stored and applied at one go.",
-		      figures->turn_longest_ns);
+		      figures->batch_longest_ns);
 	write_loop(&server->loop, text);
 }
 
@@ -294,7 +297,8 @@ static size_t index_of(const struct sw_machine *machine, const char *uuid)
 	return d;
 }
 
-/* One figure of every job on each of its GPUs. Numbers of jobs only: whoever may read this may not know more of other people's. */
+/* One figure of every job on each of its GPUs. Numbers of jobs only: whoever may read this may not
+ * know more of other people's. */
 static void write_uses(struct sw_server *server, struct sw_json *text, const char *name, const char *help, enum use_figure which)
 {
 	bool started = false;
@@ -304,7 +308,7 @@ static void write_uses(struct sw_server *server, struct sw_json *text, const cha
 		for (size_t u = 0; u < machine->uses.count; u++) {
 			const struct sw_use *use = &machine->uses.items[u];
 			uint64_t value = figure_of(use, which);
-			/* A limit or an iteration of nothing is one that nobody knows. */
+			/* A limit or an iteration of nothing is one that is not known. */
 			if ((value == 0 && which >= USE_LIMIT) || !sw_use_is_current(server->brain, machine, use))
 				continue;
 			if (!started)

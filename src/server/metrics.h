@@ -16,7 +16,7 @@ struct sw_figures {
 	uint64_t accepts_failed; /* for want of files or memory */
 	uint64_t commits, commits_failed, records;
 	int64_t commit_ns, commit_longest_ns;
-	int64_t turn_longest_ns;
+	int64_t batch_longest_ns;
 	uint64_t snapshots, snapshots_damaged;
 	uint64_t rebuilds;	     /* of the state, after a record that could be applied only in part */
 	int64_t snapshot_longest_ns; /* that one held up the loop */

@@ -1,7 +1,9 @@
-/* Nodes for people. The list of all of them may have megabytes: it is written in slices, once for all who asked before it was begun.
+/* Nodes for people. The list of all of them may have megabytes: it is written in slices, once for
+ * all clients that asked before it was begun.
  *
- *  1. Who asks after it was begun waits for the next: the answer is never older than the question.
- *  2. One list is written at a time, and one text is kept for all who read it.
+ *  1. One that asks after it was begun waits for the next: the answer is never
+ *     older than the question.
+ *  2. One list is written at a time, and one text is kept for all that read it.
  */
 #include <string.h>
 
@@ -16,7 +18,7 @@
 
 #define SLICE_NS (5 * SW_NS_PER_MS)
 
-/* One who waits for the list. */
+/* One that waits for the list. */
 struct sw_node_reader {
 	TAILQ_ENTRY(sw_node_reader) link;
 	struct sw_server *server;
@@ -56,7 +58,8 @@ static void write_strangers(struct sw_json *json, const struct sw_machine *machi
 	sw_json_end_array(json);
 }
 
-/* Whether it takes jobs, and what is on it that is not ours. The agent and the brain number GPUs alike, except while that changes. */
+/* Whether it takes jobs, and what is on it that is not ours. The agent and the brain number GPUs
+ * alike, except while that changes. */
 static void write_shut(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_node_view *view, uint32_t index,
 		       const char *uuid)
 {
@@ -148,7 +151,7 @@ static void reader_left(void *attached)
 	free_reader(attached);
 }
 
-/* Those who wait for the next list wait for this one. */
+/* Those that wait for the next list wait for this one. */
 static void begin_list(struct sw_node_lists *lists)
 {
 	struct sw_node_reader *reader;
@@ -231,7 +234,7 @@ void sw_handle_nodes(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, 503, &err);
 		return;
 	}
-	/* Who hears the end of one list may ask for the next in the same moment. */
+	/* A client that hears the end of one list may ask for the next in the same moment. */
 	bool rests = !lists->is_busy && !evtimer_pending(lists->step, NULL);
 	*reader = (struct sw_node_reader){.server = server, .conn = conn, .is_next = true};
 	TAILQ_INSERT_TAIL(&lists->next, reader, link);

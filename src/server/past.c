@@ -1,7 +1,8 @@
 /* Jobs that have left the state: rows in the journal's file answer what people ask about them.
  *
- * A row is made of what the brain still says of the job, in the same commit as the record that lets it leave. It holds the answers as text, ready to be sent; what the job had for
- * an environment is not among them. Rows go by their number and age, in steps, when nothing is being stored.
+ * A row is made of what the brain still says of the job, in the same commit as the record that lets
+ * it leave. It holds the answers as text, ready to be sent; what the job had for an environment is
+ * not among them. Rows go by their number and age, in steps, when nothing is being stored.
  *
  * Invariants:
  *  1. a job that the brain knows is answered for by the brain, whether or not there is a row;
@@ -11,10 +12,10 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "server/batch.h"
 #include "server/loop.h"
 #include "server/past.h"
 #include "server/state.h"
-#include "server/turn.h"
 #include "server/views.h"
 #include "store/past.h"
 
@@ -36,7 +37,7 @@ static uint32_t number_of(const char *state)
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ keeping */
+/* ---- keeping */
 
 /* What stands between the brackets of an object; NULL: out of memory. */
 static char *inside(struct sw_json *json)
@@ -146,7 +147,7 @@ static bool is_needed(void *context, const unsigned char *digest)
 	return server->brain == NULL || sw_brain_needs_text(server->brain, digest);
 }
 
-/* ------------------------------------------------------------------------------------------------ looking */
+/* ---- looking */
 
 /* By the name that they all have. */
 static bool is_prerun(const char *name)
@@ -301,7 +302,7 @@ void sw_past_add_counts(struct sw_server *server, uint64_t counts[SW_STATES])
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ pages */
+/* ---- pages */
 
 /* Whether any of these states is one of rows. */
 static bool wants_ended(uint32_t wanted)
@@ -312,66 +313,66 @@ static bool wants_ended(uint32_t wanted)
 	return false;
 }
 
-/* Jobs of the brain up to the row, or all that are left; false: the page is full. */
-static bool give_known(struct sw_page *page, uint64_t until)
+/* Jobs of the brain up to the row, or all that are left; false: the walk is full. */
+static bool give_known(struct sw_job_walk *walk, uint64_t until)
 {
-	struct sw_server *server = page->server;
+	struct sw_server *server = walk->server;
 	for (;;) {
-		uint64_t job = page->descending ? sw_brain_prev_job(server->brain, page->at) : sw_brain_next_job(server->brain, page->at);
-		if (job == 0 || (page->descending ? job < until : job > until))
+		uint64_t job = walk->descending ? sw_brain_prev_job(server->brain, walk->at) : sw_brain_next_job(server->brain, walk->at);
+		if (job == 0 || (walk->descending ? job < until : job > until))
 			return true;
 		struct sw_found_job seen = {0};
-		if (!page->give(page, sw_brain_job(server->brain, page->now_ns, job, &seen.view) ? &seen : NULL))
+		if (!walk->give(walk, sw_brain_job(server->brain, walk->now_ns, job, &seen.view) ? &seen : NULL))
 			return false;
-		page->at = page->descending ? job - 1 : job + 1;
-		if (page->at == 0)
+		walk->at = walk->descending ? job - 1 : job + 1;
+		if (walk->at == 0)
 			return true;
 	}
 }
 
 static int give_row(void *user, const struct sw_past_row *row)
 {
-	struct sw_page *page = user;
+	struct sw_job_walk *walk = user;
 	struct sw_job_view view;
-	if (!give_known(page, row->job))
+	if (!give_known(walk, row->job))
 		return 1;
-	if (page->at == 0 || (page->descending ? row->job > page->at : row->job < page->at))
+	if (walk->at == 0 || (walk->descending ? row->job > walk->at : row->job < walk->at))
 		return 0; /* the brain had it */
-	if (page->stops_at > row->job && page->descending)
+	if (walk->stops_at > row->job && walk->descending)
 		return 2;
 	struct sw_found_job seen = {.is_past = true};
 	memcpy(seen.texts, row->texts, sizeof seen.texts);
 	view_row(row, &view);
 	seen.view = view;
-	if (!page->give(page, &seen))
+	if (!walk->give(walk, &seen))
 		return 1;
-	page->at = page->descending ? row->job - 1 : row->job + 1;
-	return page->at == 0 ? 2 : 0;
+	walk->at = walk->descending ? row->job - 1 : row->job + 1;
+	return walk->at == 0 ? 2 : 0;
 }
 
-bool sw_past_page(struct sw_page *page, uint32_t wanted_states, int64_t since_ns, struct sw_err *err)
+bool sw_past_walk(struct sw_job_walk *walk, uint32_t wanted_states, int64_t since_ns, struct sw_err *err)
 {
-	struct sw_past_query query = {.from = page->at, .descending = page->descending, .by_user = page->by_user, .uid = page->uid};
+	struct sw_past_query query = {.from = walk->at, .descending = walk->descending, .by_user = walk->by_user, .uid = walk->uid};
 	int r = 0;
 	uint64_t first = 0;
-	if (wants_ended(wanted_states) && page->at > 0) {
+	if (wants_ended(wanted_states) && walk->at > 0) {
 		/* Of those that ended lately there are few: the others need not be looked at. */
 		if (since_ns > 0)
-			r = sw_past_first_since(page->server->journal, since_ns, &first, err);
-		if (page->descending)
-			page->stops_at = first;
+			r = sw_past_first_since(walk->server->journal, since_ns, &first, err);
+		if (walk->descending)
+			walk->stops_at = first;
 		else if (first > query.from)
 			query.from = first;
-		r = r < 0 ? r : sw_past_each(page->server->journal, &query, give_row, page, err);
+		r = r < 0 ? r : sw_past_each(walk->server->journal, &query, give_row, walk, err);
 	}
 	if (r < 0)
-		sw_server_note(page->server, "%s: %s", err->fact, err->detail);
+		sw_server_note(walk->server, "%s: %s", err->fact, err->detail);
 	if (r == 1)
 		return false;
-	return page->at == 0 || give_known(page, page->descending ? 1 : UINT64_MAX);
+	return walk->at == 0 || give_known(walk, walk->descending ? 1 : UINT64_MAX);
 }
 
-/* ------------------------------------------------------------------------------------------------ retention */
+/* ---- retention */
 
 static void on_step(evutil_socket_t fd, short what, void *user)
 {
@@ -384,16 +385,16 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	bool more = false;
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	if (!TAILQ_EMPTY(&server->turn.storing) || sw_loop_puts_off(server, &server->past.put_off)) {
+	if (!TAILQ_EMPTY(&server->batch.storing) || sw_loop_puts_off(server, &server->past.put_off)) {
 		schedule(server, true);
 		return;
 	}
 	uint64_t keep = options->keep_history > 0 ? options->keep_history : keep_ns > 0 ? UINT64_MAX : SW_KEEP_HISTORY;
-	if (!server->turn.failing &&
+	if (!server->batch.failing &&
 	    sw_past_trim(server->journal, keep, keep_ns > 0 && now_ns > keep_ns ? now_ns - keep_ns : 0, &more, &err) < 0)
 		sw_server_note(server, "%s: %s; it is tried again", err.fact, err.detail);
 	/* Texts whose records are stored and not applied would look as if they were of no use. */
-	if (!more && server->past.sweeps && !server->turn.failing && sw_turn_rests(server)) {
+	if (!more && server->past.sweeps && !server->batch.failing && sw_batch_rests(server)) {
 		if (sw_blob_sweep(server->journal, &server->past.cursor, is_needed, server, &err) < 0)
 			sw_server_note(server, "%s: %s; it is tried again", err.fact, err.detail);
 		server->past.sweeps = server->past.cursor != 0;

@@ -31,7 +31,7 @@ void sw_found_write(struct sw_server *server, struct sw_json *json, const struct
 /* Why it ended, of a row. */
 const char *sw_found_why(const struct sw_found_job *seen);
 /* A walk over jobs by number, those of the brain and rows. */
-struct sw_page {
+struct sw_job_walk {
 	struct sw_server *server;
 	bool descending, by_user;
 	uint32_t uid;
@@ -39,10 +39,10 @@ struct sw_page {
 	uint64_t stops_at; /* rows below this one are of no interest */
 	int64_t now_ns;
 	/* False: it takes no more. NULL: a job that is gone. */
-	bool (*give)(struct sw_page *page, const struct sw_found_job *seen);
+	bool (*give)(struct sw_job_walk *walk, const struct sw_found_job *seen);
 };
 /* False: it was not taken all. */
-bool sw_past_page(struct sw_page *page, uint32_t wanted_states, int64_t since_ns, struct sw_err *err);
+bool sw_past_walk(struct sw_job_walk *walk, uint32_t wanted_states, int64_t since_ns, struct sw_err *err);
 /* Rows of the jobs that the record lets go, into the batch that it is in. */
 void sw_past_keep(struct sw_server *server, const struct sw_record *record);
 bool sw_past_fate(void *server, uint64_t job, struct sw_fate *ret_fate);

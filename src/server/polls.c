@@ -1,6 +1,8 @@
-/* Agents' long polls: a sync is heard at once and answered when there is something to say, or after a while.
+/* Agents' long polls: a sync is heard at once and answered when there is something to
+ * say, or after a while.
  *
- * An agent is answered even when what it said could not be stored: the answer renews the leases of its runs; it will say the same again.
+ * An agent is answered even when what it said could not be stored: the answer renews the leases of
+ * its runs; it will say the same again.
  */
 #include <assert.h>
 #include <string.h>
@@ -8,12 +10,12 @@
 #include "base/now.h"
 #include "base/number.h"
 #include "server/answers.h"
+#include "server/batch.h"
 #include "server/bindings.h"
 #include "server/connection.h"
 #include "server/devices.h"
 #include "server/polls.h"
 #include "server/state.h"
-#include "server/turn.h"
 
 #define PARKED_MOST_NS (10 * SW_NS_PER_S)
 /* Answers at one go: a thousand agents may have to be told something at the same moment. */
@@ -41,7 +43,7 @@ static void agent_left(void *attached)
 	free_poll(poll);
 }
 
-/* An agent that may not speak for its node hears that somebody else does. */
+/* An agent that may not speak for its node hears that another one does. */
 static void refuse(struct sw_conn *conn, int code, const struct sw_err *err)
 {
 	sw_conn_reply_error(conn, code == SW_EDENIED ? 409 : sw_status_of(code), err);
@@ -77,7 +79,8 @@ static void set_timer(struct sw_server *server)
 	evtimer_add(server->polls.timer, &wait);
 }
 
-/* The first to be answered stands first; most are kept equally long, and the newest then is the last. */
+/* The first to be answered stands first; most are kept equally long, and the
+ * newest then is the last. */
 static void insert(struct sw_polls *polls, struct sw_poll *poll)
 {
 	struct sw_poll *before = TAILQ_LAST(&polls->parked, sw_poll_list);
@@ -93,7 +96,8 @@ static void insert(struct sw_polls *polls, struct sw_poll *poll)
 static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struct sw_request *request)
 {
 	struct sw_poll *poll = NULL;
-	/* Figures are kept of nodes only: how many names a token may bring is bounded where they become nodes. */
+	/* Figures are kept of nodes only: how many names a token may bring is bounded
+	 * where they become nodes. */
 	if (sw_brain_token_of(server->brain, request->sync->node) != NULL)
 		sw_machines_hear(&server->machines, request->sync);
 	if (!sw_brain_has_word(server->brain, request->sync))
@@ -114,7 +118,8 @@ static void answer_or_park(struct sw_server *server, struct sw_conn *conn, struc
 
 static void heard(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure);
 
-/* Goes on with what the sync says: some of it becomes records of a turn, or nothing is left to be heard. Takes the request. */
+/* Goes on with what the sync says: some of it becomes records of a batch, or nothing is left to be
+ * heard. Takes the request. */
 static void hear(struct sw_server *server, struct sw_conn *conn, struct sw_request *request, struct sw_hearing hearing)
 {
 	struct sw_err err = {0};
@@ -132,7 +137,7 @@ static void hear(struct sw_server *server, struct sw_conn *conn, struct sw_reque
 		sw_op_free(op);
 		refuse(conn, r, &err);
 	} else if (op->records.count > 0) {
-		sw_turn_add(server, op);
+		sw_batch_add(server, op);
 	} else {
 		struct sw_request *done = SW_TAKE(op->request);
 		sw_op_free(op);

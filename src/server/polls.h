@@ -20,7 +20,7 @@ struct sw_polls {
 int sw_polls_start(struct sw_server *server, struct sw_err *err);
 void sw_polls_stop(struct sw_server *server);
 void sw_polls_hear(struct sw_server *server, struct sw_conn *conn);
-/* Answers those for whom there is news. */
+/* Answers the agents for which there is news. */
 void sw_polls_wake(struct sw_server *server);
 
 #endif

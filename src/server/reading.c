@@ -25,7 +25,8 @@ uint32_t sw_conn_head_ms(const struct sw_conn *conn)
 	return conn->caller->key.class == SW_CALLER_STRANGER ? ms / 2 : ms;
 }
 
-/* What the head asks for cannot be: says so, and ends the connection if a body is still to come that nobody will read. */
+/* What the head asks for cannot be: says so, and ends the connection if a body is still to come
+ * that will not be read. */
 static void refuse(struct sw_conn *conn, int status, const struct sw_err *err)
 {
 	conn->server->figures.refused++;

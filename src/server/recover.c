@@ -1,12 +1,17 @@
-/* From the journal to the state: the last snapshot that can be used, the records behind it, and what cannot be applied.
+/* From the journal to the state: the last snapshot that can be used, the records behind it, and
+ * what cannot be applied.
  *
- * A record that does not fit is passed over and set aside in the journal, with the reason, so that each later start gives the same state. One that came half of the way has
- * spoiled the state: it is made anew from the snapshot, without that record. This is so at the start and while the controller runs.
+ * A record that does not fit is passed over and set aside in the journal, with the reason, so
+ * that each later start gives the same state. One that came half of the way has spoiled the
+ * state: it is made anew from the snapshot, without that record. This is so at the start and
+ * while the controller runs.
  *
  * Invariants:
  *  1. the state after a record that was passed over is that of a journal without it;
- *  2. records are set aside after the request that they belong to was applied whole, all of them together: a start never sees the members of an array without its first;
- *  3. what is no fault of the record (memory, a policy that is missing, a newer version) sets nothing aside: the controller ends, or does not start.
+ *  2. records are set aside after the request that they belong to was applied whole, all of them
+ *     together: a start never sees the members of an array without its first;
+ *  3. what is no fault of the record (memory, a policy that is missing, a newer version) sets
+ *     nothing aside: the controller ends, or does not start.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -87,11 +92,11 @@ static int replay_record(void *user, uint64_t seq, int64_t at_ns, uint32_t kind,
 	if (r < 0 || !replay->starts)
 		return r;
 	if (is_passed_over(replay, seq))
-		kind = SW_RECORD_WAKE; /* for watchers, who count the records */
+		kind = SW_RECORD_WAKE; /* for watchers, which count the records */
 	if (seq + server->events.size > sw_journal_last_seq(server->journal))
 		sw_events_note(server, seq, at_ns, (enum sw_record_kind)kind, bytes, size, job);
 	server->clock.last_ns = at_ns;
-	server->turn.applied_seq = seq;
+	server->batch.applied_seq = seq;
 	server->snapshots.bytes_since += size;
 	server->replayed++;
 	return 0;
@@ -128,7 +133,8 @@ static struct sw_brain_config brain_config(struct sw_server *server)
 	};
 }
 
-/* Makes the brain of the records up to `until`. Ends: each round passes over one record more, and they have a bound. */
+/* Makes the brain of the records up to `until`. Ends: each round passes over one record more,
+ * and they have a bound. */
 static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct sw_err *err)
 {
 	const struct sw_brain_config config = brain_config(server);
@@ -140,7 +146,7 @@ static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct
 		server->replayed = starts ? 0 : server->replayed;
 		int r = sw_snapshots_load(server, &config, err);
 		if (r == 0 && starts) {
-			server->turn.applied_seq = server->snapshots.seq;
+			server->batch.applied_seq = server->snapshots.seq;
 			server->clock.last_ns = sw_brain_now(server->brain);
 			r = sw_snapshots_recall(server, err);
 		}
@@ -156,7 +162,7 @@ static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct
 	}
 }
 
-/* A record of the start itself, before anybody can ask. */
+/* A record of the start itself, before any client can ask. */
 static int add_record(struct sw_server *server, enum sw_record_kind kind, const char *body, size_t size, struct sw_err *err)
 {
 	uint64_t seq;
@@ -167,9 +173,9 @@ static int add_record(struct sw_server *server, enum sw_record_kind kind, const 
 		r = sw_brain_apply(server->brain, at_ns, kind, body, size, NULL, err);
 	if (r < 0)
 		return r;
-	server->turn.applied_seq = sw_journal_last_seq(server->journal);
+	server->batch.applied_seq = sw_journal_last_seq(server->journal);
 	server->clock.last_ns = at_ns;
-	sw_events_note(server, server->turn.applied_seq, at_ns, kind, body, size, 0);
+	sw_events_note(server, server->batch.applied_seq, at_ns, kind, body, size, 0);
 	return 0;
 }
 
@@ -186,7 +192,8 @@ static void begin_world(struct sw_server *server)
 	sw_records_clear(&records);
 }
 
-/* Numbers that may have been given out and are not known here, since the journal was restored, repaired, or lost its mark, are not given again. */
+/* Numbers that may have been given out and are not known here, since the journal was restored,
+ * repaired, or lost its mark, are not given again. */
 static int skip_numbers(struct sw_server *server, struct sw_err *err)
 {
 	uint64_t last = sw_brain_job_count(server->brain), above = sw_journal_floor(server->journal);
@@ -217,8 +224,8 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	if (r < 0)
 		return r;
 	/* Records of nothing but those that were set aside have no time of their own. */
-	if (server->turn.applied_seq < sw_journal_last_seq(server->journal))
-		server->turn.applied_seq = sw_journal_last_seq(server->journal);
+	if (server->batch.applied_seq < sw_journal_last_seq(server->journal))
+		server->batch.applied_seq = sw_journal_last_seq(server->journal);
 	sw_recover_set_aside(server);
 	r = skip_numbers(server, err);
 	if (r < 0)

@@ -1,6 +1,7 @@
 /* What an operator changes in files while the controller runs: tokens, and the certificate.
  *
- *  1. A change of the tokens counts from the next request on, and within a second for whoever is reading a stream or waits for an answer.
+ *  1. A change of the tokens counts from the next request on, and within a second for whoever is
+ *     reading a stream or waits for an answer.
  *  2. A file that cannot be used changes nothing, and the operator is told.
  */
 #include <string.h>
@@ -17,7 +18,7 @@
 #define LOOK_MS 200
 #define SOON_S (30 * 86400) /* for a certificate to end */
 
-/* ------------------------------------------------------------------------------------------------ tokens */
+/* ---- tokens */
 
 /* Whether the file is another one than at the last look. */
 static bool has_changed(struct sw_reload *reload, const char *path)
@@ -53,7 +54,8 @@ void sw_reload_tokens(struct sw_server *server)
 	if (server->tokens == NULL || !has_changed(&server->reload, server->options->tokens_path))
 		return;
 	read_tokens(server);
-	/* Who asks is in the middle of a connection: those whose token has gone are shown out later. */
+	/* The caller is in the middle of a connection: those whose token has
+	 * gone are shown out later. */
 	if (server->reload.timer != NULL)
 		event_active(server->reload.timer, EV_TIMEOUT, 0);
 }
@@ -79,9 +81,9 @@ static void on_look(evutil_socket_t fd, short what, void *user)
 	sweep(server);
 }
 
-/* ------------------------------------------------------------------------------------------------ the certificate */
+/* ---- the certificate */
 
-/* Nobody looks at a certificate until it has ended. */
+/* A certificate is not looked at until it has ended. */
 void sw_reload_tell_end(struct sw_server *server)
 {
 	char day[SW_WHEN_SIZE];
@@ -109,7 +111,7 @@ static void read_certificate(struct sw_server *server)
 	sw_reload_tell_end(server);
 }
 
-/* ------------------------------------------------------------------------------------------------ all of it */
+/* ---- all of it */
 
 void sw_reload_all(struct sw_server *server)
 {

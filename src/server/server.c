@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "contention/profile.h"
 #include "failure/failure.h"
+#include "server/batch.h"
 #include "server/callers.h"
 #include "server/connection.h"
 #include "server/devices.h"
@@ -27,7 +28,6 @@
 #include "server/slices.h"
 #include "server/snapshots.h"
 #include "server/state.h"
-#include "server/turn.h"
 #include "server/waiting.h"
 
 #define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
@@ -58,7 +58,7 @@ void sw_server_give_up(struct sw_server *server, const struct sw_err *err)
 	event_base_loopbreak(server->base);
 }
 
-/* ------------------------------------------------------------------------------------------------ time */
+/* ---- time */
 
 static void set_tick(struct sw_server *server, int64_t wait_ns)
 {
@@ -78,7 +78,7 @@ void sw_server_arm(struct sw_server *server)
 	int64_t now_ns = sw_server_now(server);
 	int64_t wait_ns = next == SW_TIME_NEVER ? INT64_MAX : next - now_ns;
 	/* While the journal cannot be written, what is due stays due. */
-	if (server->turn.failing && wait_ns < SW_NS_PER_S)
+	if (server->batch.failing && wait_ns < SW_NS_PER_S)
 		wait_ns = SW_NS_PER_S;
 	set_tick(server, wait_ns);
 }
@@ -97,8 +97,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	(void)what;
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
-	/* What is stored and not applied yet may be what is due. The turn that applies it sets the timer again. */
-	if (!sw_turn_rests(server)) {
+	/* What is stored and not applied yet may be what is due. The batch that applies
+	 * it sets the timer again. */
+	if (!sw_batch_rests(server)) {
 		set_tick(server, SW_NS_PER_MS);
 		return;
 	}
@@ -111,10 +112,10 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 		set_tick(server, wait_ns > TICK_LEAST_NS ? wait_ns : TICK_LEAST_NS);
 		return;
 	}
-	sw_turn_add(server, op);
+	sw_batch_add(server, op);
 }
 
-/* ------------------------------------------------------------------------------------------------ start */
+/* ---- start */
 
 /* As many files as the system lets us have: each client is one. */
 static void raise_limits(void)
@@ -140,7 +141,8 @@ static void on_signal(evutil_socket_t number, short what, void *user)
 static int make_loop(struct sw_server *server, struct sw_err *err)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-	/* To the microsecond: the usual clock of the loop moves in steps of some milliseconds, too coarse to start jobs by or to measure the loop itself. */
+	/* To the microsecond: the usual clock of the loop moves in steps of some milliseconds, too
+	 * coarse to start jobs by or to measure the loop itself. */
 	struct event_config *config = event_config_new();
 	if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
 		server->base = event_base_new_with_config(config);
@@ -157,7 +159,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	if (server->tick == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = sw_conns_start(server, err);
-	r = r < 0 ? r : sw_turn_start(server, err);
+	r = r < 0 ? r : sw_batch_start(server, err);
 	r = r < 0 ? r : sw_slices_start(server, err);
 	r = r < 0 ? r : sw_snapshots_start(server, err);
 	r = r < 0 ? r : sw_past_start(server, err);
@@ -201,7 +203,8 @@ static int start(struct sw_server *server, struct sw_err *err)
 	const struct sw_controller_options *options = server->options;
 	if (options->socket_path == NULL && options->listen == NULL)
 		return sw_err_set(err, SW_EINPUT, "the controller has nowhere to listen");
-	/* The journal first: whoever holds it is the controller, and may clear away what another one left behind. */
+	/* The journal first: whoever holds it is the controller, and may clear away what
+	 * another one left behind. */
 	int r = sw_journal_open(options->journal_path, &server->journal, err);
 	if (r == 0)
 		make_reserve(server);
@@ -228,8 +231,8 @@ static void stop(struct sw_server *server)
 {
 	if (server->listeners != NULL)
 		sw_listeners_free(server->listeners);
-	if (server->fatal.code == 0 && server->turn.soon != NULL) {
-		sw_turn_finish(server);
+	if (server->fatal.code == 0 && server->batch.soon != NULL) {
+		sw_batch_finish(server);
 		/* Once more around, for the answers to leave. */
 		event_base_loop(server->base, EVLOOP_NONBLOCK);
 		if (server->fatal.code == 0 && server->listeners != NULL)
@@ -239,8 +242,8 @@ static void stop(struct sw_server *server)
 	sw_callers_stop(server);
 	sw_slices_stop(server);
 	sw_waiting_stop(server);
-	if (server->turn.soon != NULL)
-		sw_turn_stop(server);
+	if (server->batch.soon != NULL)
+		sw_batch_stop(server);
 	sw_snapshots_stop(server);
 	sw_past_stop(server);
 	sw_events_stop(server);
@@ -278,7 +281,7 @@ static void tell_ready(struct sw_server *server)
 		.socket_path = server->options->socket_path,
 		.address = sw_listeners_address(server->listeners),
 		.pin = server->tls != NULL ? sw_tls_pin(server->tls) : NULL,
-		.records = server->turn.applied_seq,
+		.records = server->batch.applied_seq,
 		.replayed = server->replayed,
 		.jobs = sw_brain_job_count(server->brain),
 	};
@@ -294,7 +297,8 @@ int sw_controller_run(const struct sw_controller_options *options, struct sw_err
 	TAILQ_INIT(&server.followers);
 	raise_limits();
 	sw_callers_start(&server);
-	/* A client that goes away while it is written to, and a journal that reaches a limit, are error codes and not the end. */
+	/* A client that goes away while it is written to, and a journal that reaches a limit, are
+	 * error codes and not the end. */
 	struct sigaction ignore = {.sa_handler = SIG_IGN}, on_pipe, on_size;
 	sigaction(SIGPIPE, &ignore, &on_pipe);
 	sigaction(SIGXFSZ, &ignore, &on_size);

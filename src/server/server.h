@@ -1,13 +1,13 @@
 /* The controller as a process: one event loop around the brain. HTTP on a UNIX socket and on TCP,
  * the journal, timers.
  *
- * requests of one turn -> records -> one commit -> brain -> answers
+ * requests of one batch -> records -> one commit -> brain -> answers
  *
  * Invariants:
- *  1. nobody hears yes before the records behind it are committed;
- *  2. a commit that fails is told to those who asked (507) and undoes nothing that was said before;
- *     agents are answered all the same, so what runs goes on; cancels and reports get through while
- *     there is a reserve of disk space;
+ *  1. no client hears yes before the records behind it are committed;
+ *  2. a commit that fails is told to the clients that asked (507) and undoes nothing that was said
+ *     before; agents are answered all the same, so what runs goes on; cancels and reports get
+ *     through while there is a reserve of disk space;
  *  3. the clock of the records never goes back;
  *  4. every list here has a bound: connections, bodies, events that are kept, answers that wait.
  */
@@ -60,18 +60,20 @@ int sw_user_bounds_parse(const char *text, struct sw_user_bounds *bounds, struct
 struct sw_controller_options {
 	const char *journal_path;  /* must be given */
 	const char *socket_path;   /* NULL: none */
-	const uint32_t *operators; /* users who may do on the socket what root may */
+	const uint32_t *operators; /* users that may do on the socket what root may */
 	size_t operator_count;
-	bool socket_for_all;	     /* every user of this machine may connect, not only the owner; the kernel says who it is */
+	bool socket_for_all;	     /* every user of this machine may connect, not only the owner; the kernel names its user */
 	const char *listen;	     /* "127.0.0.1:7411" or "[::1]:0"; NULL: no TCP. Addresses beyond loopback are refused without TLS */
 	const char *tls_certificate; /* files; NULL: no TLS */
 	const char *tls_key;
-	const char *tokens_path;      /* needed with `listen` */
-	const char *runs_folder;      /* of the agent on this machine, for logs of its runs; NULL: none from there */
-	const char *logs_folder;      /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
-	const char *policy;	      /* "sharewell" */
-	const char *placement;	      /* "pack" */
-	const struct sw_world *world; /* its terms; one that an operator chose later stays. NULL: those before worlds were in the journal */
+	const char *tokens_path; /* needed with `listen` */
+	const char *runs_folder; /* of the agent on this machine, for logs of its runs; NULL: none from there */
+	const char *logs_folder; /* where that agent keeps logs of runs that it has forgotten; NULL: nowhere */
+	const char *policy;	 /* "sharewell" */
+	const char *placement;	 /* "pack" */
+	/* its terms; one that an operator chose later stays. NULL: those before
+	 * worlds were in the journal */
+	const struct sw_world *world;
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
 	sw_ns silence_ns;		 /* so long after its last answer a node counts as unreachable; 30 s */
@@ -81,22 +83,26 @@ struct sw_controller_options {
 	const char *profiles;		 /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
 	const char *failures;		 /* file of the operator's own classes of failures; NULL: none */
 	struct sw_user_bounds bounds;	 /* of one user */
-	uint32_t connections_max;  /* of all users together: 4096. The owner and operators have places of their own, and so have agents */
-	uint32_t strangers_max;	   /* connections on TCP that have not shown a token that is known: 256 */
-	uint32_t head_ms;	   /* for a request's head to arrive: 10,000, and half of that for strangers */
-	uint64_t reserve_bytes;	   /* of disk space, for cancels and reports while the disk is full: 8 MiB */
-	uint32_t keep_jobs;	   /* jobs that have ended stay in memory, so many at most: 10,000 */
-	sw_ns keep_for_ns;	   /* and for so long at most: a day */
-	uint64_t keep_history;	   /* rows of jobs that have left are kept, so many at most: 1,000,000, or all that are young enough */
-	sw_ns keep_history_ns;	   /* and for so long at most; 0: however old */
-	uint64_t keep_events;	   /* records are kept for those who look back, so many at most: 200,000, or all that are young enough */
+	/* of all users together: 4096. The owner and operators have places of their
+	 * own, and so have agents */
+	uint32_t connections_max;
+	uint32_t strangers_max; /* connections on TCP that have not shown a token that is known: 256 */
+	uint32_t head_ms;	/* for a request's head to arrive: 10,000, and half of that for strangers */
+	uint64_t reserve_bytes; /* of disk space, for cancels and reports while the disk is full: 8 MiB */
+	uint32_t keep_jobs;	/* jobs that have ended stay in memory, so many at most: 10,000 */
+	sw_ns keep_for_ns;	/* and for so long at most: a day */
+	uint64_t keep_history;	/* rows of jobs that have left are kept, so many at most: 1,000,000, or all that are young enough */
+	sw_ns keep_history_ns;	/* and for so long at most; 0: however old */
+	/* records are kept for queries of the past, so many at most: 200,000, or
+	 * all that are young enough */
+	uint64_t keep_events;
 	sw_ns keep_events_ns;	   /* and for so long at most; 0: however old */
 	uint32_t events_kept;	   /* for watchers that come back: 8192 */
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
-	/* Called once, when clients can connect. NULL: nobody cares. */
+	/* Called once, when clients can connect. NULL: it makes no difference. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
-	/* One line for the operator: the journal cannot be written, it can again. NULL: nobody
-	 * cares. */
+	/* One line for the operator: the journal cannot be written, it can again. NULL:
+	 * it makes no difference. */
 	void (*on_note)(void *user, const char *line);
 	void *user;
 };

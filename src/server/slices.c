@@ -4,8 +4,8 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/batch.h"
 #include "server/state.h"
-#include "server/turn.h"
 
 /* Of proposing the jobs of one request, before others are heard. */
 #define SLICE_NS (5 * SW_NS_PER_MS)

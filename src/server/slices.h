@@ -3,7 +3,7 @@
 #define SW_SERVER_SLICES_H
 
 #include "base/error.h"
-#include "server/turn.h"
+#include "server/batch.h"
 
 struct event;
 struct sw_server;

@@ -1,14 +1,20 @@
-/* Snapshots: the state beside the journal, so that a start need not apply every record there ever was, and old records can go.
+/* Snapshots: the state beside the journal, so that a start need not apply every record there ever
+ * was, and old records can go.
  *
- * Between two turns a child process is forked, which has the state as it is in that moment; it writes the state as bytes into a file in memory and ends, while the controller
- * goes on. The bytes are read from there and go into the journal in steps, each short, with a pause after each. Where no child can be had, and at the end, the controller
- * makes the bytes itself. The journal keeps the snapshot before as well, in case that the last one is damaged. Records that both cover are removed in steps, except the last ones: watchers that come back
- * may ask for them, and those who look back (kept.c).
+ * Between two batches a child process is forked, which has the state as it is in that moment; it
+ * writes the state as bytes into a file in memory and ends, while the controller goes on. The bytes
+ * are read from there and go into the journal in steps, each short, with a pause after each. Where
+ * no child can be had, and at the end, the controller makes the bytes itself. The journal keeps the
+ * snapshot before as well, in case that the last one is damaged. Records that both cover are
+ * removed in steps, except the last ones: watchers that come back may ask for them, and so may
+ * queries of the past (kept.c).
  *
  * Invariants:
- *  1. a snapshot is of the state after exactly the records up to its number, and never of one in the middle of a request;
+ *  1. a snapshot is of the state after exactly the records up to its number, and never of one in
+ *     the middle of a request;
  *  2. no record goes before two snapshots that cover it are committed;
- *  3. when a snapshot cannot be stored nothing is lost: the journal still has every record since the last one, and it is tried again later.
+ *  3. when a snapshot cannot be stored nothing is lost: the journal still has every record since
+ *     the last one, and it is tried again later.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,13 +41,13 @@
 #define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
 #define CHILD_S 600			 /* more than this, a child does not take */
 
-/* A snapshot costs as much as the state is large, so larger ones are taken less often: together they
- * cost no more than the records do. Jobs that have left are no part of the state: a start after a kill
- * applies as many records after the millionth job as after the first. */
+/* A snapshot costs as much as the state is large, so larger ones are taken less often: together
+ * they cost no more than the records do. Jobs that have left are no part of the state: a start
+ * after a kill applies as many records after the millionth job as after the first. */
 static bool is_due(const struct sw_server *server)
 {
 	const struct sw_snapshots *snapshots = &server->snapshots;
-	uint64_t records = server->turn.applied_seq - snapshots->seq;
+	uint64_t records = server->batch.applied_seq - snapshots->seq;
 	uint64_t least = server->options->snapshot_records > 0 ? server->options->snapshot_records : RECORDS_LEAST;
 	uint64_t jobs = sw_brain_known_count(server->brain) / 2;
 	uint64_t bytes = snapshots->size / 2 > BYTES_LEAST ? snapshots->size / 2 : BYTES_LEAST;
@@ -87,7 +93,7 @@ static int hand_over(struct sw_server *server, unsigned char *bytes, size_t size
 
 static void mark_begun(struct sw_server *server)
 {
-	server->snapshots.taking_seq = server->turn.applied_seq;
+	server->snapshots.taking_seq = server->batch.applied_seq;
 	server->snapshots.bytes_since = 0;
 }
 
@@ -100,9 +106,10 @@ static int begin_here(struct sw_server *server, struct sw_err *err)
 	return hand_over(server, bytes, size, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ the child */
+/* ---- the child */
 
-/* Never comes back. It has no business with the journal, the clients or the signals of its parent. */
+/* Never comes back. It has no business with the journal, the clients or the
+ * signals of its parent. */
 static void be_child(struct sw_server *server, int file, pid_t parent)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM};
@@ -201,13 +208,13 @@ static int copy_step(struct sw_server *server, struct sw_err *err)
 	return hand_over(server, bytes, size, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ steps */
+/* ---- steps */
 
-/* The first record that people who look back may want. */
+/* The first record that a query of the past may want. */
 static int wanted_from(struct sw_server *server, uint64_t *ret_seq, struct sw_err *err)
 {
 	const struct sw_controller_options *options = server->options;
-	uint64_t last = server->turn.applied_seq, keep = options->keep_events, young = 1;
+	uint64_t last = server->batch.applied_seq, keep = options->keep_events, young = 1;
 	if (keep == 0)
 		keep = options->keep_events_ns > 0 ? last : SW_KEEP_EVENTS;
 	int r = 0;
@@ -221,7 +228,7 @@ static int wanted_from(struct sw_server *server, uint64_t *ret_seq, struct sw_er
 /* The first record that is kept. */
 static int kept_from(struct sw_server *server, uint64_t *ret_seq, struct sw_err *err)
 {
-	uint64_t last = server->turn.applied_seq, size = server->events.size, wanted = 1;
+	uint64_t last = server->batch.applied_seq, size = server->events.size, wanted = 1;
 	uint64_t watched = last > size ? last - size + 1 : 1, covered = sw_journal_older_snapshot(server->journal);
 	int r = wanted_from(server, &wanted, err);
 	uint64_t from = watched < covered + 1 ? watched : covered + 1;
@@ -268,7 +275,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_err err = {0};
 	/* The journal has one transaction at a time. */
-	bool is_taken = server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->turn.storing);
+	bool is_taken = server->snapshots.stage != SW_SNAPSHOT_COPIES && !TAILQ_EMPTY(&server->batch.storing);
 	if (is_taken || sw_loop_puts_off(server, &server->snapshots.put_off)) {
 		schedule(server);
 		return;
@@ -288,8 +295,8 @@ void sw_snapshots_consider(struct sw_server *server)
 {
 	struct sw_snapshots *snapshots = &server->snapshots;
 	struct sw_err err = {0};
-	if (snapshots->stage != SW_SNAPSHOT_NONE || server->turn.failing || !TAILQ_EMPTY(&server->turn.storing) ||
-	    !TAILQ_EMPTY(&server->turn.stored) || !is_due(server) || sw_now_boot_ns() < snapshots->retry_ns)
+	if (snapshots->stage != SW_SNAPSHOT_NONE || server->batch.failing || !TAILQ_EMPTY(&server->batch.storing) ||
+	    !TAILQ_EMPTY(&server->batch.stored) || !is_due(server) || sw_now_boot_ns() < snapshots->retry_ns)
 		return;
 	int64_t start_ns = sw_now_boot_ns();
 	int r = begin_child(server) ? 0 : begin_here(server, &err);
@@ -305,7 +312,7 @@ void sw_snapshots_consider(struct sw_server *server)
 void sw_snapshots_finish(struct sw_server *server)
 {
 	struct sw_err err = {0};
-	if (server->turn.applied_seq == server->snapshots.seq)
+	if (server->batch.applied_seq == server->snapshots.seq)
 		return;
 	/* The one that a child is at is not of the end. */
 	end_child(&server->snapshots);
@@ -333,7 +340,7 @@ void sw_snapshots_stop(struct sw_server *server)
 		event_free(server->snapshots.step);
 }
 
-/* ------------------------------------------------------------------------------------------------ start */
+/* ---- start */
 
 /* The last snapshot of the journal, as a brain; a new one where there is none. */
 static int load_last(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err)
@@ -363,7 +370,8 @@ static int load_last(struct sw_server *server, const struct sw_brain_config *con
 	return 0;
 }
 
-/* A snapshot that is damaged costs time only: the one before takes its place, and the records since then are still there. */
+/* A snapshot that is damaged costs time only: the one before takes its place, and the records
+ * since then are still there. */
 int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err)
 {
 	for (;;) {
@@ -386,12 +394,14 @@ int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *co
 	}
 }
 
-/* Records before the snapshot that are still there, for watchers who come back. Jobs are numbered as they were submitted, so the last submit before the snapshot made
- * the last job in it. */
+/* Records before the snapshot that are still there, for watchers that come back. Jobs are numbered
+ * as they were submitted, so the last submit before the snapshot made the last job in it. */
 struct recall {
 	struct sw_server *server;
 	uint64_t submits; /* not seen yet */
-	uint64_t numbers; /* the last record that let numbers go on with a gap: what was submitted before is not counted; 0: none */
+	/* the last record that let numbers go on with a gap: what was submitted before
+	 * is not counted; 0: none */
+	uint64_t numbers;
 	bool counts;
 };
 

@@ -36,7 +36,7 @@ void sw_snapshots_stop(struct sw_server *server);
 int sw_snapshots_load(struct sw_server *server, const struct sw_brain_config *config, struct sw_err *err);
 /* Tells watchers' memory of the records before it. */
 int sw_snapshots_recall(struct sw_server *server, struct sw_err *err);
-/* After a turn: takes one if it is time. */
+/* After a batch: takes one if it is time. */
 void sw_snapshots_consider(struct sw_server *server);
 /* Takes one at the end, at one go. */
 void sw_snapshots_finish(struct sw_server *server);

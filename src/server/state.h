@@ -8,6 +8,7 @@
 
 #include "base/vec.h"
 #include "brain/brain.h"
+#include "server/batch.h"
 #include "server/callers.h"
 #include "server/clock.h"
 #include "server/connection.h"
@@ -28,7 +29,6 @@
 #include "server/snapshots.h"
 #include "server/tls.h"
 #include "server/tokens.h"
-#include "server/turn.h"
 #include "server/views.h"
 #include "server/waiting.h"
 #include "store/journal.h"
@@ -60,7 +60,7 @@ struct sw_server {
 	struct sw_models models;
 	struct sw_reload reload;
 	struct sw_loop loop;
-	struct sw_turn turn;
+	struct sw_batch batch;
 	struct sw_slices slices;
 	struct sw_snapshots snapshots;
 	struct sw_recovery recovery;

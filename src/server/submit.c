@@ -6,13 +6,13 @@
 #include "base/now.h"
 #include "base/number.h"
 #include "server/answers.h"
+#include "server/batch.h"
 #include "server/connection.h"
 #include "server/models.h"
 #include "server/past.h"
 #include "server/slices.h"
 #include "server/state.h"
 #include "server/submit.h"
-#include "server/turn.h"
 #include "server/waiting.h"
 
 /* For a user whose jobs take all that one user may have. */
@@ -20,7 +20,8 @@
 /* Of the records that one request makes. */
 #define RECORDS_BYTES_MAX ((size_t)64 << 20)
 
-/* The jobs that a submit made: those of `ids`, or `count` from `first` on. Pre-runs are between them, and are not what was asked for. */
+/* The jobs that a submit made: those of `ids`, or `count` from `first` on. Pre-runs are between
+ * them, and are not what was asked for. */
 struct made {
 	const uint64_t *ids;
 	uint64_t first;
@@ -88,7 +89,8 @@ static void submitted(struct sw_server *server, struct sw_op *op, struct sw_conn
 		write_made(server, conn, &(struct made){op->jobs.items, 0, op->jobs.count});
 }
 
-/* A key that is known: the jobs that it made, or word that it is another request's. False: it is new. */
+/* A key that is known: the jobs that it made, or word that it is another
+ * request's. False: it is new. */
 static bool answer_again(struct sw_server *server, struct sw_conn *conn, const struct sw_user *user, const struct sw_request *request)
 {
 	struct sw_submit_key key;
@@ -187,13 +189,14 @@ static int propose_next(struct sw_server *server, struct sw_op *op, struct sw_er
 	return 0;
 }
 
-/* All are proposed, or one of them cannot be (r < 0). Jobs of one user leave room for those of others. */
+/* All are proposed, or one of them cannot be (r < 0). Jobs of one user leave
+ * room for those of others. */
 static void submit_or_refuse(struct sw_server *server, struct sw_op *op, int r, struct sw_err *err)
 {
 	int status = r < 0 ? sw_status_of(r) : sw_waiting_admit(server, &op->user, op->request->job_total, op->bytes, err);
 	struct sw_conn *conn = op->conn;
 	if (status == 0) {
-		sw_turn_add(server, op);
+		sw_batch_add(server, op);
 		return;
 	}
 	sw_op_free(op);
@@ -231,15 +234,16 @@ void sw_handle_submit(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, 503, &err);
 		return;
 	}
-	/* Repeated before the first was answered: an operation without records of its own is answered behind that one. */
+	/* Repeated before the first was answered: an operation without records of its own is
+	 * answered behind that one. */
 	bool again = request->key != NULL &&
-		     (is_underway(&server->turn.open, &user, request->key) || is_underway(&server->turn.storing, &user, request->key) ||
-		      is_underway(&server->turn.stored, &user, request->key));
+		     (is_underway(&server->batch.open, &user, request->key) || is_underway(&server->batch.storing, &user, request->key) ||
+		      is_underway(&server->batch.stored, &user, request->key));
 	struct sw_op *op = sw_op_new(conn, again ? repeated : submitted);
 	if (op == NULL)
 		return;
 	if (again)
-		sw_turn_add(server, op);
+		sw_batch_add(server, op);
 	else
 		sw_slices_propose(server, op, propose_some);
 }

@@ -37,7 +37,7 @@ int64_t sw_tls_ends_at_s(const struct sw_tls *tls)
 	return tls->ends_at_s;
 }
 
-/* ------------------------------------------------------------------------------------------------ certificate and key */
+/* ---- certificate and key */
 
 /* What the library says of its last failure; it keeps a list, of which the first is the cause. */
 static int refuse(struct sw_err *err, const char *what, const char *path)
@@ -66,7 +66,7 @@ static int check_file(const char *what, const char *path, bool is_secret, struct
 	return SW_EDENIED;
 }
 
-/* A daemon has nobody to ask for a password. */
+/* A daemon cannot ask for a password. */
 static int no_password(char *buffer, int size, int for_writing, void *user)
 {
 	(void)for_writing, (void)user;
@@ -127,7 +127,7 @@ int sw_tls_open(const char *certificate, const char *key, struct sw_tls **ret_tl
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ connections */
+/* ---- connections */
 
 struct bufferevent *sw_tls_accept(const struct sw_tls *tls, struct event_base *base, int fd)
 {
@@ -135,7 +135,8 @@ struct bufferevent *sw_tls_accept(const struct sw_tls *tls, struct event_base *b
 	/* On failure libevent frees `ssl`, and leaves `fd` alone. */
 	struct bufferevent *bev =
 		ssl != NULL ? bufferevent_openssl_socket_new(base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE) : NULL;
-	/* A client that goes without a word has gone all the same; lengths tell whether it had said all. */
+	/* A client that goes without a word has gone all the same; lengths tell
+	 * whether it had said all. */
 	if (bev != NULL)
 		bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
 	return bev;

@@ -1,9 +1,9 @@
 /* TLS for clients beyond this machine: a certificate with its key, and connections that are
  * encrypted with them. TLS 1.2 and later.
  *
- * A certificate is known to clients by those who signed it, or by the fingerprint of its key
- * ("sha256//..." as curl writes it): whoever was given that needs nobody's signature, and a new
- * certificate of the same key needs no word to anybody. */
+ * A certificate is known to clients by its signers, or by the fingerprint of its key ("sha256//..."
+ * as curl writes it): a client that was given that needs no signature, and need not be told of a
+ * new certificate of the same key. */
 #ifndef SW_SERVER_TLS_H
 #define SW_SERVER_TLS_H
 

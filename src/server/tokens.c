@@ -200,7 +200,7 @@ int sw_tokens_read(const char *path, struct sw_tokens **ret_tokens, struct sw_er
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------ asking */
+/* ---- asking */
 
 void sw_token_digest(const char *token, unsigned char ret_digest[SW_TOKEN_DIGEST])
 {

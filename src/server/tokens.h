@@ -1,15 +1,17 @@
-/* Tokens: who a TCP client is. A file of lines "role secret [uid[:gid] [name [option...]]]",
+/* Tokens: which user a TCP client is. A file of lines "role secret [uid[:gid] [name [option...]]]",
  * readable by its owner only.
  *
- * # who may ask what operator sha256:5f2c... agent    sha256:88d0... user     sha256:01ab...
- * 1000:1000 laptop expires=1795000000
+ *	# what each may do
+ *	operator sha256:5f2c...
+ *	agent    sha256:88d0...
+ *	user     sha256:01ab... 1000:1000 laptop expires=1795000000
  *
- * The secret is the hash of a token, so that who reads the file can use none of them; a token
- * itself, as somebody may write it by hand, is taken as well. A user's token names the user whose
- * jobs it may see in full and change. Operators and agents act as the controller's own user unless
- * one is named. A name "-" is none. Options are "key=value": `expires`, in seconds since 1970, ends
- * a token; `nodes` binds one of an agent to names of nodes, with commas between them, in which *
- * and ? stand for any. */
+ * The secret is the hash of a token, so that a reader of the file can use none of them; a
+ * token itself, written by hand, is taken as well. A user's token names the user whose jobs it
+ * may see in full and change. Operators and agents act as the controller's own user unless one
+ * is named. A name "-" is none. Options are "key=value": `expires`, in seconds since 1970,
+ * ends a token; `nodes` binds one of an agent to names of nodes, with commas between them, in
+ * which * and ? stand for any. */
 #ifndef SW_SERVER_TOKENS_H
 #define SW_SERVER_TOKENS_H
 

@@ -1,4 +1,5 @@
-/* Changing the file of tokens. What is written becomes the file when it is complete; who changes it holds a lock on its folder. */
+/* Changing the file of tokens. What is written becomes the file when it is complete; a process that
+ * changes it holds a lock on its folder. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -45,7 +46,7 @@ static const char *hash_of(const char *token, char text[80])
 	return text;
 }
 
-/* ------------------------------------------------------------------------------------------------ files */
+/* ---- files */
 
 static int write_file(const char *path, const char *text, struct sw_err *err)
 {
@@ -83,7 +84,7 @@ static int lock_folder(const char *path, struct sw_err *err)
 	return fail(err, path, error);
 }
 
-/* ------------------------------------------------------------------------------------------------ changes */
+/* ---- changes */
 
 static int make_files(const char *path, struct sw_err *err)
 {
@@ -99,7 +100,7 @@ static int make_files(const char *path, struct sw_err *err)
 		     "operator %s\nagent %s\nuser %s %u:%u\n",
 		     hash_of(operator, hashes[0]), hash_of(agent, hashes[1]), hash_of(user, hashes[2]), geteuid(), getegid()) < 0 ||
 	    asprintf(&own,
-		     "# For programs beside the controller, and for nobody else.\n"
+		     "# For programs beside the controller, and for no others.\n"
 		     "operator %s\nagent %s\nuser %s %u:%u\n",
 		     operator, agent, user, geteuid(), getegid()) < 0 ||
 	    asprintf(&own_path, "%s.own", path) < 0)

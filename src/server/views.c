@@ -1,4 +1,4 @@
-/* Jobs as JSON, for those who may see all of them and for those who may not. */
+/* Jobs as JSON, for callers that may see all of them and for those that may not. */
 #include <pwd.h>
 #include <string.h>
 
@@ -154,7 +154,8 @@ static void write_use(struct sw_server *server, struct sw_json *json, const stru
 	sw_json_end_object(json);
 }
 
-/* Where one that is suspended in place stands with its GPUs: a word, and what it adds to the reason. */
+/* Where one that is suspended in place stands with its GPUs: a word, and what
+ * it adds to the reason. */
 static const char *name_depth(const struct sw_job_view *view, char *reason, size_t size)
 {
 	static const char *const words[] = {NULL, "leaving", "off", "refused"};

@@ -10,9 +10,9 @@
 
 #include "base/now.h"
 #include "base/number.h"
+#include "server/batch.h"
 #include "server/callers.h"
 #include "server/state.h"
-#include "server/turn.h"
 #include "server/waiting.h"
 
 /* Of all users together: what the controller and its disk can bear. */
@@ -119,7 +119,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	struct sw_waiting *waiting = &server->waiting;
 	uint64_t bytes = 0;
 	/* Jobs that were admitted and are not there yet would be missed. */
-	if (!waiting->begun && !sw_turn_rests(server)) {
+	if (!waiting->begun && !sw_batch_rests(server)) {
 		evtimer_add(waiting->step, &(struct timeval){.tv_usec = 1000});
 		return;
 	}

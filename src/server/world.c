@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "server/answers.h"
+#include "server/batch.h"
 #include "server/connection.h"
 #include "server/state.h"
-#include "server/turn.h"
 #include "server/world.h"
 
 static void write_terms(struct sw_json *json, const struct sw_terms *terms)
@@ -93,7 +93,7 @@ void sw_handle_set_world(struct sw_server *server, struct sw_conn *conn)
 	int r = sw_world_parse(request->world, request->world_text, strlen(request->world_text), &world, &err);
 	if (r == 0)
 		r = propose(server, &user, request->world, world, &op->records, &err);
-	sw_turn_add_or_refuse(server, op, r, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
+	sw_batch_add_or_refuse(server, op, r, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
 }
 
 int sw_server_begin_world(struct sw_server *server, sw_records *records, struct sw_err *err)

@@ -11,8 +11,7 @@
 #define STEPS_MAX 300000u
 #define HORIZON_NS (INT64_C(366) * 86400 * SW_NS_PER_S)
 
-/* ------------------------------------------------------------------------------------------------
- * how long */
+/* ---- how long */
 
 int sw_forecast_note(struct sw_forecast_history *history, uint64_t kind, sw_ns ran_ns)
 {
@@ -96,8 +95,7 @@ sw_ns sw_forecast_left(const struct sw_forecast_history *history, uint64_t kind,
 	return ran_ns;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * who when */
+/* ---- who when */
 
 struct life {
 	sw_ns left_ns; /* as of since */

@@ -468,8 +468,8 @@ static void test_a_move_on_the_default_stream(void **state)
 	end(&job);
 }
 
-/* Where the driver cannot copy the contents to the host, the process goes on with its work, and says
- * why. Once copies work again it is suspended, without being asked again. */
+/* Where the driver cannot copy the contents to the host, the process goes on with its work, and
+ * says why. Once copies work again it is suspended, without being asked again. */
 static void test_a_copy_that_fails(void **state)
 {
 	(void)state;

@@ -25,8 +25,7 @@ struct evidence {
 	SW_VEC(struct seen) runs;
 };
 
-/* ------------------------------------------------------------------------------------------------
- * reading what the jobs said */
+/* ---- reading what the jobs said */
 
 static struct seen *find_part(struct evidence *evidence, uint64_t job, uint32_t epoch, const char *node)
 {
@@ -160,8 +159,7 @@ static void read_witness(struct evidence *evidence, long *offset)
 	*offset = ftell(file);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * one job */
+/* ---- one job */
 
 /* As the controller shows it. */
 struct shown {
@@ -367,8 +365,7 @@ static void check_job(struct evidence *evidence, const struct shown *shown, cons
 	check_retries(evidence, shown, plan);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * all of them */
+/* ---- all of them */
 
 static const struct job_plan *plan_of(const struct round_plan *plan, const char *name)
 {

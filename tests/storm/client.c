@@ -116,8 +116,7 @@ int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns
 	return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * a client in a round */
+/* ---- a client in a round */
 
 static char *describe(const struct client *client, const struct job_plan *job)
 {

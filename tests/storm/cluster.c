@@ -46,8 +46,7 @@ void violation(struct cluster *cluster, enum check check, const char *fmt, ...)
 	fflush(stdout);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * daemons */
+/* ---- daemons */
 
 int run_controller(const char *folder, const char *placement)
 {
@@ -208,8 +207,7 @@ bool cluster_stop(struct cluster *cluster)
 	return left == 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * who is who */
+/* ---- who is who */
 
 static void read_name(pid_t pid, char name[32])
 {
@@ -340,8 +338,7 @@ size_t cluster_processes(struct cluster *cluster, char *names, size_t size)
 	return count;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * killing */
+/* ---- killing */
 
 static void kill_daemon(struct cluster *cluster, struct daemon *daemon, const struct kill_plan *plan)
 {

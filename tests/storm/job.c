@@ -197,8 +197,7 @@ static void beget(uint64_t count, uint64_t kind, uint64_t duration_ms)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------
- * work */
+/* ---- work */
 
 /* Counts each millisecond in a file of the run, so that what is lost with it is known. */
 static void work(const struct witness *witness, uint64_t duration_ms)
@@ -216,8 +215,7 @@ static void work(const struct witness *witness, uint64_t duration_ms)
 		close(fd);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * GPU memory */
+/* ---- GPU memory */
 
 static struct {
 	CUresult (*init)(unsigned);
@@ -274,8 +272,7 @@ static void work_on_gpu(const struct witness *witness, uint64_t duration_ms, siz
 	free(back);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * all of it */
+/* ---- all of it */
 
 /* A process outside the queue: it has some GPU memory until it is killed. */
 static _Noreturn void be_stranger(const char *folder, const char *node)

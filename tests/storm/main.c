@@ -76,8 +76,7 @@ static void print_table(const struct options *options, const struct tally *tally
 		       tally->checked[i], tally->violations[i]);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * a batch */
+/* ---- a batch */
 
 static void wait_for_nodes(struct cluster *cluster)
 {
@@ -164,8 +163,7 @@ static bool play_batch(const struct options *options, struct cluster *cluster, u
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * options */
+/* ---- options */
 
 static bool read_options(int argc, char **argv, struct options *ret_options)
 {

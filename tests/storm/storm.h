@@ -26,8 +26,7 @@
 
 enum { NODES = 2, GPUS_PER_NODE = 4, ROUND_JOBS = 10, ROUND_KILLS = 6, CLIENTS = 4, ARRAY_MAX = 4 };
 
-/* ------------------------------------------------------------------------------------------------
- * the plan of a round (draw.c) */
+/* ---- the plan of a round (draw.c) */
 
 enum children { CHILDREN_PLAIN, CHILDREN_AWAY /* sessions of their own */, CHILDREN_BARE /* without environment */, CHILDREN_KINDS };
 
@@ -95,8 +94,7 @@ struct round_plan {
 void draw_round(uint64_t seed, struct round_plan *ret_plan);
 void print_round(const struct round_plan *plan);
 
-/* ------------------------------------------------------------------------------------------------
- * what is counted */
+/* ---- what is counted */
 
 enum check {
 	CHECK_KEPT,
@@ -124,8 +122,7 @@ struct tally {
 	uint64_t checked[CHECKS], violations[CHECKS];
 };
 
-/* ------------------------------------------------------------------------------------------------
- * the cluster (cluster.c) */
+/* ---- the cluster (cluster.c) */
 
 enum daemon_kind { DAEMON_CONTROLLER, DAEMON_AGENT };
 
@@ -206,8 +203,7 @@ void stranger_check(struct cluster *cluster, const char *node, const char *gpus,
 
 __attribute__((format(printf, 3, 4))) void violation(struct cluster *cluster, enum check check, const char *fmt, ...);
 
-/* ------------------------------------------------------------------------------------------------
- * clients (client.c) */
+/* ---- clients (client.c) */
 
 /* One request, with a key unless that is NULL; the status of the answer, 0: none came although the
  * request was sent (or part of it), -1: nobody was there. The caller frees the body. */
@@ -224,8 +220,7 @@ struct client {
 };
 void *run_client(void *client);
 
-/* ------------------------------------------------------------------------------------------------
- * rounds and checks */
+/* ---- rounds and checks */
 
 /* round.c */
 void play_round(struct cluster *cluster, struct round_plan *plan);

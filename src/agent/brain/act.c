@@ -328,8 +328,7 @@ size_t sw_agent_brain_act(struct sw_agent_brain *brain, int64_t now_ns, struct s
 	return out.count;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * validation */
+/* ---- validation */
 
 static int broken(struct sw_err *err, const struct sw_agent_run *run, const char *what)
 {

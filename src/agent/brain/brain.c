@@ -66,8 +66,7 @@ void sw_agent_brain_free(struct sw_agent_brain *brain)
 	free(brain);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * runs */
+/* ---- runs */
 
 static size_t place_of(const struct sw_agent_brain *brain, struct sw_run_id id)
 {
@@ -224,8 +223,7 @@ bool sw_agent_is_active(const struct sw_agent_run *run)
 	return !(up_to_date && stays && run->said.state == SW_RUN_SUSPENDED);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * inputs */
+/* ---- inputs */
 
 static const char *copy_text(char **at, const char *text)
 {
@@ -346,8 +344,7 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain)
 	brain->dirty = true;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the sync */
+/* ---- the sync */
 
 void sw_agent_brain_failed(struct sw_agent_brain *brain, int64_t now_ns, uint64_t number)
 {

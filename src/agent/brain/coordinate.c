@@ -43,8 +43,7 @@ static uint64_t number_of(const struct sw_agent_run *run)
 	return run->id.job << 11 | (run->id.epoch & 2047);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * what was seen */
+/* ---- what was seen */
 
 static void take_gpu(struct sw_agent_brain *brain, const struct sw_sync_sample *sample)
 {
@@ -89,8 +88,7 @@ static void note_demand(struct sw_agent_run *run)
 	run->demand_bytes = moving ? run->demand_bytes : most;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * one GPU */
+/* ---- one GPU */
 
 struct seat {
 	struct sw_agent_run *run;
@@ -250,8 +248,7 @@ bool sw_agent_room_is_made(const struct sw_agent_brain *brain, const struct sw_a
 	return !tight || sw_agent_is_blind(brain, now_ns) || (run->seated_ns > 0 && now_ns - run->seated_ns >= ROOM_NS);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * a look */
+/* ---- a look */
 
 /* Whether the look saw all of its GPUs, be it with nothing on them. */
 static bool was_looked_at(const struct sw_agent_brain *brain, const struct sw_agent_run *run)

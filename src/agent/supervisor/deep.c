@@ -44,8 +44,7 @@ struct sw_deep_board {
 	char why[200];
 };
 
-/* ------------------------------------------------------------------------------------------------
- * in the helper */
+/* ---- in the helper */
 
 /* Those that the page does not know would stay on their GPUs. Where the driver's lists cannot be
  * had, no process is suspected. */
@@ -165,8 +164,7 @@ static _Noreturn void help(const struct sw_supervisor *supervisor, enum sw_deep_
 	_exit(0);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * in the supervisor */
+/* ---- in the supervisor */
 
 static bool is_busy(const struct sw_supervisor_deep *deep)
 {

@@ -33,8 +33,7 @@
 #define PLACE "/run/sharewell"
 #define PLACE_OF_PAGES PLACE "/gpu"
 
-/* ------------------------------------------------------------------------------------------------
- * the page */
+/* ---- the page */
 
 /* Of a job with a limit of its own not more than that again, since it is raised by as much. */
 static uint64_t host_budget(const struct sw_run_spec *spec)
@@ -155,8 +154,7 @@ void sw_supervisor_gpu_close(struct sw_supervisor *supervisor)
 	sw_supervisor_gpu_remove(supervisor->folder);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * moves */
+/* ---- moves */
 
 void sw_supervisor_gpu_say(struct sw_supervisor *supervisor, const char *detail)
 {
@@ -266,8 +264,7 @@ void sw_supervisor_gpu_tick(struct sw_supervisor *supervisor, int64_t now_ns)
 		sw_supervisor_enter(supervisor, supervisor->account.run.state);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * terms */
+/* ---- terms */
 
 /* Where another run tells when it works; false: nowhere, or nowhere that a page can name. One
  * that version 0.1 started has it in its page, and so have all runs of one user's agent. */

@@ -57,8 +57,7 @@ __attribute__((format(printf, 3, 4))) static _Noreturn void give_up(const struct
 	_exit(code);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * environment */
+/* ---- environment */
 
 static void set(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void set(const char *name, const char *fmt, ...)
@@ -194,8 +193,7 @@ static void set_environment(const struct sw_launch *launch)
 	set_gpu_runtime(launch);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the way to exec */
+/* ---- the way to exec */
 
 static void reset_signals(void)
 {

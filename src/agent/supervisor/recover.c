@@ -18,8 +18,7 @@
 
 enum { PATIENCE_MS = 10000, STEP_MS = 20 };
 
-/* ------------------------------------------------------------------------------------------------
- * the session */
+/* ---- the session */
 
 /* The number of a session means something until the next boot only; each boot has a name. */
 static void read_boot(char boot[40])
@@ -56,8 +55,7 @@ static bool read_session(int folder, struct sw_session *ret_session)
 	return strcmp(boot, "-") != 0 && strcmp(boot, then) == 0 && id > 1;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * cleaning up */
+/* ---- cleaning up */
 
 /* The token of the dead supervisor; false: it had not come so far as to start the job. */
 static bool read_token(int folder, char token[33])

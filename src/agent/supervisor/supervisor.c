@@ -30,8 +30,7 @@
 #include "base/cleanup.h"
 #include "base/now.h"
 
-/* ------------------------------------------------------------------------------------------------
- * requests */
+/* ---- requests */
 
 /* "stop ORDER SIGNAL GRACE_MS", "suspend ORDER [deep]", "resume ORDER", "move ORDER GPUS";
  * false: it is none of them. */
@@ -85,8 +84,7 @@ static void on_request(void *context, int client, const char *line)
 		sw_control_say(&supervisor->control, client, unknown, sizeof unknown - 1);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the loop */
+/* ---- the loop */
 
 static void on_signals(struct sw_supervisor *supervisor)
 {
@@ -142,8 +140,7 @@ static void run_loop(struct sw_supervisor *supervisor)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------
- * taking charge */
+/* ---- taking charge */
 
 static int fail(struct sw_err *err, const char *what)
 {

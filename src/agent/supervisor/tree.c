@@ -60,8 +60,7 @@ static void look_again(struct sw_supervisor *supervisor, int64_t now_ns)
 	supervisor->look_step_ns = earlier(supervisor->look_step_ns * 2, LONGEST_LOOK_NS);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * killing */
+/* ---- killing */
 
 static void kill_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
@@ -130,8 +129,7 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 		signal_tree(supervisor, SIGCONT);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * suspending */
+/* ---- suspending */
 
 static void suspend_pass(struct sw_supervisor *supervisor, int64_t now_ns)
 {
@@ -228,8 +226,7 @@ void sw_supervisor_resume(struct sw_supervisor *supervisor)
 	sw_supervisor_enter(supervisor, SW_RUN_RUNNING);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the end */
+/* ---- the end */
 
 static void job_ended(struct sw_supervisor *supervisor, int status)
 {
@@ -294,8 +291,7 @@ void sw_supervisor_reap(struct sw_supervisor *supervisor)
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------
- * time */
+/* ---- time */
 
 /* When a duration of running time will have passed. */
 static int64_t when_ran(const struct sw_supervisor *supervisor, int64_t duration_ms)

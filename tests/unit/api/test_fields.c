@@ -17,7 +17,7 @@
 #include "api/sync.h"
 #include "api/sync_tables.h"
 
-/* ------------------------------------------------------------------------------------------------ coverage */
+/* ---- coverage */
 
 /* Bytes that the field stands for, from its offset on. */
 static size_t size_of(const struct sw_field *field)
@@ -77,7 +77,7 @@ static void test_request_is_covered(void **state)
 #endif
 }
 
-/* ------------------------------------------------------------------------------------------------ tables */
+/* ---- tables */
 
 static void each_table(void (*look)(const struct sw_table *table))
 {
@@ -135,7 +135,7 @@ static void test_described(void **state)
 	free(text);
 }
 
-/* ------------------------------------------------------------------------------------------------ round trips */
+/* ---- round trips */
 
 /* A struct of a table, with one of its fields set. */
 struct sample {
@@ -266,7 +266,8 @@ static struct sample begin_sample(const struct sw_table *table, const struct sw_
 	return sample;
 }
 
-/* Comes back as it was. A brief field that means nothing is not written, and that is nothing again. */
+/* Comes back as it was. A brief field that means nothing is not written, and
+ * that is nothing again. */
 static void keeps(const struct sw_table *table, const struct sw_field *field, int64_t value)
 {
 	struct sample sample = begin_sample(table, field);

@@ -235,8 +235,7 @@ static void test_canonical(void **state)
 	sw_job_request_free(job);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the property */
+/* ---- the property */
 
 static uint64_t below(struct sw_rng *rng, uint64_t bound)
 {

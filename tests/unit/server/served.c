@@ -28,8 +28,7 @@
 
 #define PATIENCE_MS 60000
 
-/* ------------------------------------------------------------------------------------------------
- * the controller */
+/* ---- the controller */
 
 /* What the child tells through the pipe: where it listens, or why it does not. */
 struct word {
@@ -157,8 +156,7 @@ char *served_token(const struct served *served, unsigned role)
 	return token;
 }
 
-/* ------------------------------------------------------------------------------------------------
- * the client */
+/* ---- the client */
 
 int dial(const struct served *served)
 {

@@ -372,8 +372,7 @@ static void test_figures_of_no_node(void **state)
 	close(fd);
 }
 
-/* ------------------------------------------------------------------------------------------------
- * logs */
+/* ---- logs */
 
 static FILE *open_log(long long job, int epoch)
 {

@@ -1,11 +1,16 @@
-/* The group commit: records of all requests that come in one turn of the loop are stored with one fsync, applied in their order, and answered.
+/* The group commit: records of all requests that come in one batch of the loop are stored with one
+ * fsync, applied in their order, and answered.
  *
- * A turn stays open while more requests are ready, for TURN_NS: then the next request that is dispatched closes it, or a timer of usual priority, whatever else is ready. Storing and
- * applying are done in slices, so that thousands of jobs in one request do not hold up the others: between two slices there is a round of the loop, in which others are heard.
+ * A batch stays open while more requests are ready, for BATCH_NS: then the next request that is
+ * dispatched closes it, or a timer of usual priority, whatever else is ready. Storing and applying
+ * are done in slices, so that thousands of jobs in one request do not hold up the others: between
+ * two slices there is a round of the loop, in which others are heard.
  *
  * Invariants:
- *  1. `storing` operations, which were `open` before, are stored together or not at all; `stored` ones are applied in the order of the journal, whatever becomes of their clients;
- *  2. done() is called exactly once for each operation, with its client if that is still there, and frees nothing of the operation.
+ *  1. `storing` operations, which were `open` before, are stored together or not at all; `stored`
+ *     ones are applied in the order of the journal, whatever becomes of their clients;
+ *  2. done() is called exactly once for each operation, with its client if that is still there, and
+ *     frees nothing of the operation.
  */
 #include <assert.h>
 #include <string.h>
@@ -22,9 +27,9 @@
 #include "server/recover.h"
 #include "server/snapshots.h"
 #include "server/state.h"
-#include "server/turn.h"
+#include "server/batch.h"
 
-#define TURN_NS (2 * SW_NS_PER_MS)
+#define BATCH_NS (2 * SW_NS_PER_MS)
 #define SLICE_NS (20 * SW_NS_PER_MS)
 #define RETRY_S 1
 #define RECORDS_MANY 1000u
@@ -84,54 +89,54 @@ static void finish(struct sw_server *server, struct sw_op *op, const struct sw_e
 	sw_op_free(op);
 }
 
-static bool is_underway(const struct sw_turn *turn)
+static bool is_underway(const struct sw_batch *batch)
 {
-	return !TAILQ_EMPTY(&turn->storing) || !TAILQ_EMPTY(&turn->stored);
+	return !TAILQ_EMPTY(&batch->storing) || !TAILQ_EMPTY(&batch->stored);
 }
 
-bool sw_turn_rests(const struct sw_server *server)
+bool sw_batch_rests(const struct sw_server *server)
 {
-	return TAILQ_EMPTY(&server->turn.open) && !is_underway(&server->turn);
+	return TAILQ_EMPTY(&server->batch.open) && !is_underway(&server->batch);
 }
 
-void sw_turn_poke(struct sw_server *server)
+void sw_batch_poke(struct sw_server *server)
 {
-	struct sw_turn *turn = &server->turn;
-	if (!sw_turn_rests(server) && sw_now_boot_ns() - turn->opened_ns > TURN_NS)
-		event_active(turn->next, EV_TIMEOUT, 0);
+	struct sw_batch *batch = &server->batch;
+	if (!sw_batch_rests(server) && sw_now_boot_ns() - batch->opened_ns > BATCH_NS)
+		event_active(batch->next, EV_TIMEOUT, 0);
 }
 
-void sw_turn_add(struct sw_server *server, struct sw_op *op)
+void sw_batch_add(struct sw_server *server, struct sw_op *op)
 {
-	struct sw_turn *turn = &server->turn;
-	if (sw_turn_rests(server)) {
-		turn->opened_ns = sw_now_boot_ns();
-		evtimer_add(turn->next, &(struct timeval){.tv_usec = TURN_NS / SW_NS_PER_US});
+	struct sw_batch *batch = &server->batch;
+	if (sw_batch_rests(server)) {
+		batch->opened_ns = sw_now_boot_ns();
+		evtimer_add(batch->next, &(struct timeval){.tv_usec = BATCH_NS / SW_NS_PER_US});
 	}
-	TAILQ_INSERT_TAIL(&turn->open, op, link);
-	event_active(turn->soon, EV_TIMEOUT, 0);
-	sw_turn_poke(server);
+	TAILQ_INSERT_TAIL(&batch->open, op, link);
+	event_active(batch->soon, EV_TIMEOUT, 0);
+	sw_batch_poke(server);
 }
 
-void sw_turn_add_or_refuse(struct sw_server *server, struct sw_op *op, int r, int status, const struct sw_err *err)
+void sw_batch_add_or_refuse(struct sw_server *server, struct sw_op *op, int r, int status, const struct sw_err *err)
 {
 	struct sw_conn *conn = op->conn;
 	if (r < 0) {
 		sw_op_free(op);
 		sw_conn_reply_error(conn, status, err);
 	} else {
-		sw_turn_add(server, op);
+		sw_batch_add(server, op);
 	}
 }
 
-/* ------------------------------------------------------------------------------------------------ storing */
+/* ---- storing */
 
 /* From the first record on. */
 static void rewind_storing(struct sw_server *server)
 {
-	struct sw_turn *turn = &server->turn;
-	turn->appending = TAILQ_FIRST(&turn->storing);
-	turn->appended = turn->appended_of_op = 0;
+	struct sw_batch *batch = &server->batch;
+	batch->appending = TAILQ_FIRST(&batch->storing);
+	batch->appended = batch->appended_of_op = 0;
 }
 
 static void hold_back(struct sw_server *server);
@@ -139,28 +144,29 @@ static void hold_back(struct sw_server *server);
 /* What is open goes to the journal from here on, and what comes now is for the next time. */
 static void begin_storing(struct sw_server *server)
 {
-	struct sw_turn *turn = &server->turn;
-	TAILQ_CONCAT(&turn->storing, &turn->open, link);
+	struct sw_batch *batch = &server->batch;
+	TAILQ_CONCAT(&batch->storing, &batch->open, link);
 	rewind_storing(server);
-	turn->stored_at_ns = sw_server_now(server);
+	batch->stored_at_ns = sw_server_now(server);
 	hold_back(server);
 }
 
-/* As many records as fit into the time; true when all are with the journal. A failed append dooms the batch; the commit says why. */
+/* As many records as fit into the time; true when all are with the journal. A failed append dooms
+ * the batch; the commit says why. */
 static bool append(struct sw_server *server, int64_t until_ns)
 {
-	struct sw_turn *turn = &server->turn;
+	struct sw_batch *batch = &server->batch;
 	uint64_t seq;
-	for (; turn->appending != NULL; turn->appending = TAILQ_NEXT(turn->appending, link), turn->appended_of_op = 0) {
-		const sw_records *records = &turn->appending->records;
-		while (turn->appended_of_op < records->count) {
-			const struct sw_record *record = &records->items[turn->appended_of_op++];
+	for (; batch->appending != NULL; batch->appending = TAILQ_NEXT(batch->appending, link), batch->appended_of_op = 0) {
+		const sw_records *records = &batch->appending->records;
+		while (batch->appended_of_op < records->count) {
+			const struct sw_record *record = &records->items[batch->appended_of_op++];
 			assert(record->size <= SW_JOURNAL_RECORD_MAX);
 			sw_past_keep_texts(server, record);
-			sw_journal_append(server->journal, turn->stored_at_ns, record->kind, record->body, record->size, &seq);
+			sw_journal_append(server->journal, batch->stored_at_ns, record->kind, record->body, record->size, &seq);
 			if (record->kind == SW_RECORD_FORGET)
 				sw_past_keep(server, record);
-			bool look = ++turn->appended % 64 == 0 || record->size > RECORD_LARGE;
+			bool look = ++batch->appended % 64 == 0 || record->size > RECORD_LARGE;
 			if (look && sw_now_boot_ns() > until_ns)
 				return false;
 		}
@@ -183,9 +189,9 @@ static int commit_batch(struct sw_server *server, struct sw_err *err)
 		return r;
 	}
 	figures->commits++;
-	figures->records += server->turn.appended;
-	TAILQ_FOREACH(op, &server->turn.storing, link)
-	op->stored_at_ns = server->turn.stored_at_ns;
+	figures->records += server->batch.appended;
+	TAILQ_FOREACH(op, &server->batch.storing, link)
+	op->stored_at_ns = server->batch.stored_at_ns;
 	return 0;
 }
 
@@ -202,22 +208,23 @@ static void tell_failed(struct sw_server *server, struct sw_ops *failed, const s
 /* Nothing of the batch was stored: everybody hears it, and nothing has changed. */
 static void fail(struct sw_server *server, const struct sw_err *err)
 {
-	struct sw_turn *turn = &server->turn;
-	if (!turn->failing)
+	struct sw_batch *batch = &server->batch;
+	if (!batch->failing)
 		sw_server_note(server, "%s: %s", err->fact, err->detail);
-	turn->failing = true;
-	turn->failure = *err;
+	batch->failing = true;
+	batch->failure = *err;
 	struct timeval wait = {.tv_sec = RETRY_S};
-	if (!evtimer_pending(turn->retry, NULL))
-		evtimer_add(turn->retry, &wait);
+	if (!evtimer_pending(batch->retry, NULL))
+		evtimer_add(batch->retry, &wait);
 	struct sw_ops failed = TAILQ_HEAD_INITIALIZER(failed);
-	TAILQ_CONCAT(&failed, &turn->storing, link);
+	TAILQ_CONCAT(&failed, &batch->storing, link);
 	tell_failed(server, &failed, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ a full disk */
+/* ---- a full disk */
 
-/* Whether a record of this kind gives something free, and may use the reserve. Reports leave half of it to people. */
+/* Whether a record of this kind gives something free, and may use the reserve. Reports
+ * leave half of it to people. */
 static bool frees(const struct sw_server *server, enum sw_record_kind kind)
 {
 	switch (kind) {
@@ -250,28 +257,29 @@ static bool op_frees(const struct sw_server *server, const struct sw_op *op)
 /* Of those that are to be stored, the ones that may not use the reserve. */
 static void take_others(struct sw_server *server, struct sw_ops *ret_others)
 {
-	struct sw_op *op = TAILQ_FIRST(&server->turn.storing);
+	struct sw_op *op = TAILQ_FIRST(&server->batch.storing);
 	TAILQ_INIT(ret_others);
 	while (op != NULL) {
 		struct sw_op *next = TAILQ_NEXT(op, link);
 		if (!op_frees(server, op)) {
-			TAILQ_REMOVE(&server->turn.storing, op, link);
+			TAILQ_REMOVE(&server->batch.storing, op, link);
 			TAILQ_INSERT_TAIL(ret_others, op, link);
 		}
 		op = next;
 	}
 }
 
-/* The disk is full: cancels and the like are stored with the help of the reserve, and the others hear that it is. False: the batch failed as it was. */
+/* The disk is full: cancels and the like are stored with the help of the reserve, and the others
+ * hear that it is. False: the batch failed as it was. */
 static bool rescue(struct sw_server *server, const struct sw_err *err)
 {
-	struct sw_turn *turn = &server->turn;
+	struct sw_batch *batch = &server->batch;
 	struct sw_ops others;
 	if (server->reserve == NULL || err->code != SW_EIO)
 		return false;
 	take_others(server, &others);
 	bool stored = false;
-	for (int i = 0; !stored && i < RESCUES_MAX && !TAILQ_EMPTY(&turn->storing); i++) {
+	for (int i = 0; !stored && i < RESCUES_MAX && !TAILQ_EMPTY(&batch->storing); i++) {
 		struct sw_err ignored = {0};
 		if (!sw_reserve_give(server->reserve, RESERVE_STEP << i))
 			break;
@@ -281,21 +289,22 @@ static bool rescue(struct sw_server *server, const struct sw_err *err)
 	}
 	struct sw_ops rescued = TAILQ_HEAD_INITIALIZER(rescued);
 	if (stored)
-		TAILQ_CONCAT(&rescued, &turn->storing, link);
-	TAILQ_CONCAT(&turn->storing, &others, link);
+		TAILQ_CONCAT(&rescued, &batch->storing, link);
+	TAILQ_CONCAT(&batch->storing, &others, link);
 	fail(server, err);
-	TAILQ_CONCAT(&turn->stored, &rescued, link);
+	TAILQ_CONCAT(&batch->stored, &rescued, link);
 	return true;
 }
 
-/* While the disk is full, nothing but what frees something, and the probe, gets to the journal: what was given back is not for others. */
+/* While the disk is full, nothing but what frees something, and the probe, gets to the journal:
+ * what was given back is not for others. */
 static void hold_back(struct sw_server *server)
 {
-	struct sw_turn *turn = &server->turn;
+	struct sw_batch *batch = &server->batch;
 	struct sw_ops others, probes = TAILQ_HEAD_INITIALIZER(probes);
-	if (!turn->failing || server->reserve == NULL)
+	if (!batch->failing || server->reserve == NULL)
 		return;
-	const struct sw_err failure = turn->failure;
+	const struct sw_err failure = batch->failure;
 	take_others(server, &others);
 	struct sw_op *op = TAILQ_FIRST(&others);
 	while (op != NULL) {
@@ -306,7 +315,7 @@ static void hold_back(struct sw_server *server)
 		}
 		op = next;
 	}
-	TAILQ_CONCAT(&turn->storing, &probes, link);
+	TAILQ_CONCAT(&batch->storing, &probes, link);
 	rewind_storing(server);
 	tell_failed(server, &others, &failure);
 }
@@ -317,7 +326,7 @@ static bool proves_room(const struct sw_server *server)
 	const struct sw_op *op;
 	if (server->reserve == NULL)
 		return true;
-	TAILQ_FOREACH(op, &server->turn.storing, link)
+	TAILQ_FOREACH(op, &server->batch.storing, link)
 	if (op->probes)
 		return true;
 	return false;
@@ -326,32 +335,33 @@ static bool proves_room(const struct sw_server *server)
 /* False: there is more to store. */
 static bool store(struct sw_server *server, int64_t until_ns)
 {
-	struct sw_turn *turn = &server->turn;
+	struct sw_batch *batch = &server->batch;
 	struct sw_err err = {0};
-	if (TAILQ_EMPTY(&turn->storing) && TAILQ_EMPTY(&turn->open))
+	if (TAILQ_EMPTY(&batch->storing) && TAILQ_EMPTY(&batch->open))
 		return true;
-	if (TAILQ_EMPTY(&turn->storing))
+	if (TAILQ_EMPTY(&batch->storing))
 		begin_storing(server);
 	if (!append(server, until_ns))
 		return false;
 	/* A large batch takes long to commit, and has a slice of its own for that. */
-	if (turn->appended > RECORDS_MANY && sw_now_boot_ns() > until_ns - SLICE_NS * 3 / 4)
+	if (batch->appended > RECORDS_MANY && sw_now_boot_ns() > until_ns - SLICE_NS * 3 / 4)
 		return false;
-	/* A batch of nothing, as where all jobs that were to be cancelled had ended, says nothing about the disk. */
-	bool writes = turn->appended > 0, proves = writes && proves_room(server);
+	/* A batch of nothing, as where all jobs that were to be cancelled had ended, says
+	 * nothing about the disk. */
+	bool writes = batch->appended > 0, proves = writes && proves_room(server);
 	if (writes && commit_batch(server, &err) < 0) {
 		if (!rescue(server, &err))
 			fail(server, &err);
 		return true;
 	}
-	if (proves && turn->failing)
+	if (proves && batch->failing)
 		sw_server_note(server, "the journal can be written again");
-	turn->failing = turn->failing && !proves;
-	TAILQ_CONCAT(&turn->stored, &turn->storing, link);
+	batch->failing = batch->failing && !proves;
+	TAILQ_CONCAT(&batch->stored, &batch->storing, link);
 	return true;
 }
 
-/* ------------------------------------------------------------------------------------------------ applying */
+/* ---- applying */
 
 int sw_failure_status(const struct sw_err *failure)
 {
@@ -373,7 +383,7 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 	const struct sw_record *record = &op->records.items[op->applied];
 	struct sw_err err = {0};
 	uint64_t job = 0;
-	uint64_t seq = ++server->turn.applied_seq;
+	uint64_t seq = ++server->batch.applied_seq;
 	int r = sw_brain_apply(server->brain, op->stored_at_ns, record->kind, record->body, record->size, &job, &err);
 	if (r < 0) {
 		if (!sw_recover_from(server, seq, r, &err)) {
@@ -407,7 +417,7 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 static bool apply(struct sw_server *server, int64_t until_ns)
 {
 	struct sw_op *op;
-	while ((op = TAILQ_FIRST(&server->turn.stored)) != NULL) {
+	while ((op = TAILQ_FIRST(&server->batch.stored)) != NULL) {
 		while (op->applied < op->records.count) {
 			if (!apply_one(server, op))
 				return true;
@@ -415,10 +425,11 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 			if (look && sw_now_boot_ns() > until_ns)
 				return false;
 		}
-		/* What it is answered may take as long again; a long answer has a slice of its own. */
+		/* What it is answered may take as long again; a long answer
+		 * has a slice of its own. */
 		if (sw_now_boot_ns() > (op->records.count > RECORDS_MANY ? until_ns - SLICE_NS * 3 / 4 : until_ns))
 			return false;
-		TAILQ_REMOVE(&server->turn.stored, op, link);
+		TAILQ_REMOVE(&server->batch.stored, op, link);
 		/* No number is heard before the mark has it. */
 		sw_journal_gave_out(server->journal, sw_brain_job_count(server->brain));
 		finish(server, op, op->refusal);
@@ -427,32 +438,32 @@ static bool apply(struct sw_server *server, int64_t until_ns)
 	return true;
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *user)
+static void on_batch(evutil_socket_t fd, short what, void *user)
 {
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
-	struct sw_turn *turn = &server->turn;
-	/* Once in a round: a second turn in it would be heard by nobody before the first. */
-	if (turn->round_ns == server->loop.entered_ns) {
-		evtimer_add(turn->next, &(struct timeval){0});
+	struct sw_batch *batch = &server->batch;
+	/* Once in a round: a second batch in it would be heard by no client before the first. */
+	if (batch->round_ns == server->loop.entered_ns) {
+		evtimer_add(batch->next, &(struct timeval){0});
 		return;
 	}
-	turn->round_ns = server->loop.entered_ns;
+	batch->round_ns = server->loop.entered_ns;
 	int64_t start_ns = sw_now_boot_ns(), until_ns = start_ns + SLICE_NS;
 	/* What is stored comes first: the rest waits for its turn in the journal's order. */
-	bool had_work = !TAILQ_EMPTY(&turn->stored);
+	bool had_work = !TAILQ_EMPTY(&batch->stored);
 	if (apply(server, until_ns) && server->fatal.code == 0 && store(server, until_ns)) {
-		had_work = had_work || !TAILQ_EMPTY(&turn->stored);
+		had_work = had_work || !TAILQ_EMPTY(&batch->stored);
 		apply(server, until_ns);
 	}
 	/* By a timer: an event that is made active here would run again before others are heard. */
-	if (sw_turn_rests(server))
-		evtimer_del(turn->next);
+	if (sw_batch_rests(server))
+		evtimer_del(batch->next);
 	else
-		evtimer_add(turn->next, &(struct timeval){0});
-	turn->opened_ns = sw_now_boot_ns();
+		evtimer_add(batch->next, &(struct timeval){0});
+	batch->opened_ns = sw_now_boot_ns();
 	if (had_work) {
 		sw_events_send(server);
 		sw_polls_wake(server);
@@ -460,8 +471,8 @@ static void on_turn(evutil_socket_t fd, short what, void *user)
 		sw_server_arm(server);
 	}
 	int64_t took_ns = sw_now_boot_ns() - start_ns;
-	if (took_ns > server->figures.turn_longest_ns)
-		server->figures.turn_longest_ns = took_ns;
+	if (took_ns > server->figures.batch_longest_ns)
+		server->figures.batch_longest_ns = took_ns;
 	if (had_work)
 		sw_snapshots_consider(server);
 }
@@ -474,22 +485,23 @@ static void nobody_asked(struct sw_server *server, struct sw_op *op, struct sw_c
 	(void)failure;
 }
 
-/* Whether the journal can be written again shows when something is written: a wake-up changes nothing that time does not. */
+/* Whether the journal can be written again shows when something is written: a wake-up changes
+ * nothing that time does not. */
 static void on_retry(evutil_socket_t fd, short what, void *user)
 {
 	(void)fd;
 	(void)what;
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
-	if (!server->turn.failing)
+	if (!server->batch.failing)
 		return;
 	/* As long as the reserve is not whole again, there is no room. */
 	if (server->reserve != NULL && !sw_reserve_refill(server->reserve)) {
-		evtimer_add(server->turn.retry, &(struct timeval){.tv_sec = RETRY_S});
+		evtimer_add(server->batch.retry, &(struct timeval){.tv_sec = RETRY_S});
 		return;
 	}
 	/* What is under way may write nothing. */
-	struct sw_op *op = sw_turn_rests(server) ? sw_op_new(NULL, nobody_asked) : NULL;
+	struct sw_op *op = sw_batch_rests(server) ? sw_op_new(NULL, nobody_asked) : NULL;
 	struct sw_record *record = op != NULL ? sw_vec_push(&op->records) : NULL;
 	char *body = record != NULL ? strdup("{}") : NULL;
 	if (body == NULL) {
@@ -498,33 +510,33 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 		if (op != NULL)
 			sw_op_free(op);
 		struct timeval wait = {.tv_sec = RETRY_S};
-		evtimer_add(server->turn.retry, &wait);
+		evtimer_add(server->batch.retry, &wait);
 		return;
 	}
 	*record = (struct sw_record){.kind = SW_RECORD_WAKE, .body = body, .size = 2};
 	op->probes = true;
-	sw_turn_add(server, op);
+	sw_batch_add(server, op);
 }
 
-int sw_turn_start(struct sw_server *server, struct sw_err *err)
+int sw_batch_start(struct sw_server *server, struct sw_err *err)
 {
-	struct sw_turn *turn = &server->turn;
-	TAILQ_INIT(&turn->open);
-	TAILQ_INIT(&turn->storing);
-	TAILQ_INIT(&turn->stored);
-	turn->soon = event_new(server->base, -1, EV_PERSIST, on_turn, server);
-	turn->next = evtimer_new(server->base, on_turn, server);
-	turn->retry = evtimer_new(server->base, on_retry, server);
-	if (turn->soon == NULL || turn->next == NULL || turn->retry == NULL)
+	struct sw_batch *batch = &server->batch;
+	TAILQ_INIT(&batch->open);
+	TAILQ_INIT(&batch->storing);
+	TAILQ_INIT(&batch->stored);
+	batch->soon = event_new(server->base, -1, EV_PERSIST, on_batch, server);
+	batch->next = evtimer_new(server->base, on_batch, server);
+	batch->retry = evtimer_new(server->base, on_retry, server);
+	if (batch->soon == NULL || batch->next == NULL || batch->retry == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	event_priority_set(turn->soon, SW_LAST);
+	event_priority_set(batch->soon, SW_LAST);
 	return 0;
 }
 
-void sw_turn_finish(struct sw_server *server)
+void sw_batch_finish(struct sw_server *server)
 {
 	apply(server, INT64_MAX);
-	while (!TAILQ_EMPTY(&server->turn.storing) || !TAILQ_EMPTY(&server->turn.open)) {
+	while (!TAILQ_EMPTY(&server->batch.storing) || !TAILQ_EMPTY(&server->batch.open)) {
 		store(server, INT64_MAX);
 		apply(server, INT64_MAX);
 	}
@@ -539,18 +551,18 @@ static void free_ops(struct sw_ops *ops)
 	}
 }
 
-void sw_turn_stop(struct sw_server *server)
+void sw_batch_stop(struct sw_server *server)
 {
-	struct sw_turn *turn = &server->turn;
-	if (turn->open.tqh_last != NULL) {
-		free_ops(&turn->open);
-		free_ops(&turn->storing);
-		free_ops(&turn->stored);
+	struct sw_batch *batch = &server->batch;
+	if (batch->open.tqh_last != NULL) {
+		free_ops(&batch->open);
+		free_ops(&batch->storing);
+		free_ops(&batch->stored);
 	}
-	if (turn->soon != NULL)
-		event_free(turn->soon);
-	if (turn->next != NULL)
-		event_free(turn->next);
-	if (turn->retry != NULL)
-		event_free(turn->retry);
+	if (batch->soon != NULL)
+		event_free(batch->soon);
+	if (batch->next != NULL)
+		event_free(batch->next);
+	if (batch->retry != NULL)
+		event_free(batch->retry);
 }
