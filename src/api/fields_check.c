@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "api/fields.h"
+#include "base/utf8.h"
 
 __attribute__((format(printf, 4, 5))) static int refuse(struct sw_err *err, int code, const char *what, const char *fmt, ...)
 {
@@ -39,7 +40,7 @@ static int check_text(const char *what, const struct sw_field *field, const char
 	if (size > (size_t)field->max)
 		return refuse(err, SW_ELIMIT, what, "field '%s' has %zu bytes, at most %zu are allowed", field->name, size,
 			      (size_t)field->max);
-	if (!sw_json_is_utf8(text, size))
+	if (!sw_utf8_is_valid(text, size))
 		return refuse(err, SW_EINPUT, what, "field '%s' is not UTF-8", field->name);
 	if (field->line && sw_has_control(text, size))
 		return refuse(err, SW_EINPUT, what, "field '%s' holds a control character", field->name);

@@ -12,6 +12,7 @@
 
 #include "api/job_private.h"
 #include "api/json.h"
+#include "base/utf8.h"
 
 /* Room in the canonical text for everything but long strings: names of fields, numbers, up to 64
  * dependencies, and the model, which a controller may add. */
@@ -50,7 +51,7 @@ static char *name_of(const struct sw_job_request *request)
 	if (size > SW_JOB_NAME_MAX)
 		size = SW_JOB_NAME_MAX;
 	/* Not in the middle of a character. */
-	while (size > 0 && !sw_json_is_utf8(word, size))
+	while (size > 0 && !sw_utf8_is_valid(word, size))
 		size--;
 	if (sw_has_control(word, size))
 		size = 0;

@@ -4,35 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes the character at `text` takes; 0 when there is no valid one. */
-static size_t character(const unsigned char *text, size_t size)
-{
-	unsigned char first = text[0];
-	if (first < 0x80)
-		return 1;
-	size_t length = first >= 0xC2 && first <= 0xDF ? 2 : first >= 0xE0 && first <= 0xEF ? 3 : first >= 0xF0 && first <= 0xF4 ? 4 : 0;
-	if (length == 0 || length > size)
-		return 0;
-	for (size_t i = 1; i < length; i++)
-		if ((text[i] & 0xC0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates, and what lies beyond U+10FFFF show in the second byte. */
-	if ((first == 0xE0 && text[1] < 0xA0) || (first == 0xED && text[1] > 0x9F) || (first == 0xF0 && text[1] < 0x90) ||
-	    (first == 0xF4 && text[1] > 0x8F))
-		return 0;
-	return length;
-}
-
-bool sw_json_is_utf8(const char *text, size_t size)
-{
-	for (size_t at = 0; at < size;) {
-		size_t length = character((const unsigned char *)text + at, size - at);
-		if (length == 0)
-			return false;
-		at += length;
-	}
-	return true;
-}
+#include "base/utf8.h"
 
 static bool make_room(struct sw_json *json, size_t extra)
 {
@@ -154,7 +126,7 @@ static void write_string(struct sw_json *json, const char *text, size_t size)
 	size_t plain = 0; /* where the bytes start that are written as they are */
 	for (size_t at = 0; at < size;) {
 		char how = escape(bytes[at]);
-		size_t length = character(bytes + at, size - at);
+		size_t length = sw_utf8_length((const char *)bytes + at, size - at);
 		if (how == 0 && length > 0) {
 			at += length;
 			continue;

@@ -59,8 +59,6 @@ void sw_json_key_bool(struct sw_json *json, const char *key, bool value);
 
 /* How many bytes of JSON the string takes, its quotes included. */
 size_t sw_json_string_size(const char *text);
-/* Whether it is UTF-8 (no surrogates, nothing overlong). */
-bool sw_json_is_utf8(const char *text, size_t size);
 
 static inline void sw_json_releasep(struct sw_json *json)
 {

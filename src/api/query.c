@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/json.h"
+#include "base/utf8.h"
 
 static int digit(char c)
 {
@@ -30,7 +31,7 @@ static bool unescape(char *text)
 		from += 2;
 	}
 	*to = '\0';
-	return sw_json_is_utf8(text, strlen(text));
+	return sw_utf8_is_valid(text, strlen(text));
 }
 
 int sw_query_parse(const char *text, struct sw_query *query, struct sw_err *err)

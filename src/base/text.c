@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/utf8.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD"
 #define DASH "\xE2\x80\x93"
@@ -151,38 +152,6 @@ char *sw_text_seconds(int64_t ns, char buffer[SW_TEXT_SIZE])
 	return buffer;
 }
 
-/* The length of the UTF-8 sequence at `at`, or 0 when there is none: no overlong forms, no
- * surrogates, nothing beyond U+10FFFF. */
-static size_t sequence_length(const unsigned char *at)
-{
-	unsigned char low = 0x80, high = 0xBF;
-	size_t length;
-	if (at[0] < 0x80)
-		return 1;
-	if (at[0] >= 0xC2 && at[0] <= 0xDF)
-		length = 2;
-	else if (at[0] >= 0xE0 && at[0] <= 0xEF)
-		length = 3;
-	else if (at[0] >= 0xF0 && at[0] <= 0xF4)
-		length = 4;
-	else
-		return 0;
-	if (at[0] == 0xE0)
-		low = 0xA0;
-	else if (at[0] == 0xED)
-		high = 0x9F;
-	else if (at[0] == 0xF0)
-		low = 0x90;
-	else if (at[0] == 0xF4)
-		high = 0x8F;
-	if (at[1] < low || at[1] > high)
-		return 0;
-	for (size_t i = 2; i < length; i++)
-		if (at[i] < 0x80 || at[i] > 0xBF)
-			return 0;
-	return length;
-}
-
 static bool is_control(const unsigned char *at)
 {
 	if (at[0] == '\n' || at[0] == '\t')
@@ -192,11 +161,11 @@ static bool is_control(const unsigned char *at)
 
 /* The next clean character of *text, which moves on; its bytes are written to
  * `character`. False at the end. */
-static bool next_character(const unsigned char **text, char character[5])
+static bool next_character(const unsigned char **text, const unsigned char *end, char character[5])
 {
-	size_t length = sequence_length(*text);
-	if (**text == '\0')
+	if (*text == end || **text == '\0')
 		return false;
+	size_t length = sw_utf8_length((const char *)*text, (size_t)(end - *text));
 	if (length == 0 || is_control(*text)) {
 		memcpy(character, REPLACEMENT, sizeof REPLACEMENT);
 	} else {
@@ -217,7 +186,7 @@ void sw_text_html_n(FILE *out, const char *text, size_t size)
 {
 	const unsigned char *at = (const unsigned char *)text, *end = at + size;
 	char character[5];
-	while (at < end && next_character(&at, character)) {
+	while (next_character(&at, end, character)) {
 		switch (character[0]) {
 		case '<':
 			fputs("&lt;", out);
@@ -243,12 +212,14 @@ void sw_text_html_n(FILE *out, const char *text, size_t size)
 char *sw_text_clean(const char *text)
 {
 	const unsigned char *at = (const unsigned char *)(text != NULL ? text : "");
-	char *clean = malloc(strlen((const char *)at) * (sizeof REPLACEMENT - 1) + 1);
+	size_t size = strlen((const char *)at);
+	const unsigned char *end = at + size;
+	char *clean = malloc(size * (sizeof REPLACEMENT - 1) + 1);
 	if (clean == NULL)
 		return NULL;
 	char *to = clean;
 	char character[5];
-	while (next_character(&at, character))
+	while (next_character(&at, end, character))
 		to = stpcpy(to, character);
 	*to = '\0';
 	return clean;

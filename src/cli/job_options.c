@@ -16,6 +16,7 @@
 #include "api/when.h"
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "base/utf8.h"
 
 /* ---- the options */
 
@@ -312,7 +313,7 @@ static void export_variables(json_t *env, const char *what)
 		size_t size = equals != NULL ? (size_t)(equals - *variable) : 0;
 		bool wanted = size > 0 && ((all && !is_of_the_shell(*variable, size)) || (!all && is_in_list(what, *variable, size)));
 		/* JSON has no place for other bytes. */
-		if (!wanted || !sw_json_is_utf8(*variable, strlen(*variable)))
+		if (!wanted || !sw_utf8_is_valid(*variable, strlen(*variable)))
 			continue;
 		SW_CLEANUP(sw_freep) char *name = strndup(*variable, size);
 		if (name != NULL)

@@ -1,6 +1,7 @@
 /* Finding the class of a failure. */
 #include <string.h>
 
+#include "base/utf8.h"
 #include "failure/rules.h"
 
 /* So much of a line around the plain text is given to the expression: lines may
@@ -10,26 +11,6 @@ enum { BEFORE = 400, AFTER = 1000 };
 enum { MISSES_MAX = 200 };
 
 /* ---- clean text */
-
-/* Bytes of the UTF-8 character at `at`; 0: it is none. */
-static size_t utf8_length(const unsigned char *at, size_t left)
-{
-	size_t length = at[0] < 0x80			? 1
-			: at[0] >= 0xc2 && at[0] < 0xe0 ? 2
-			: (at[0] & 0xf0) == 0xe0	? 3
-			: at[0] >= 0xf0 && at[0] < 0xf5 ? 4
-							: 0;
-	if (length == 0 || length > left)
-		return 0;
-	for (size_t i = 1; i < length; i++)
-		if ((at[i] & 0xc0) != 0x80)
-			return 0;
-	/* Overlong forms, surrogates and what is beyond Unicode. */
-	if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) || (at[0] == 0xf0 && at[1] < 0x90) ||
-	    (at[0] == 0xf4 && at[1] > 0x8f))
-		return 0;
-	return length;
-}
 
 /* The end of a terminal's escape sequence that begins at `at`. */
 static size_t skip_escape(const char *at, size_t left)
@@ -49,7 +30,7 @@ void sw_failure_clean(const char *text, size_t length, char *ret_text, size_t si
 			i += skip_escape(text + i, length - i);
 			continue;
 		}
-		size_t step = utf8_length((const unsigned char *)text + i, length - i);
+		size_t step = sw_utf8_length(text + i, length - i);
 		bool control = step <= 1 && ((unsigned char)text[i] < 0x20 || text[i] == 0x7f);
 		/* C1 controls are two bytes long. */
 		control = control || (step == 2 && (unsigned char)text[i] == 0xc2 && (unsigned char)text[i + 1] < 0xa0);

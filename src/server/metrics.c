@@ -6,6 +6,7 @@
 
 #include "api/json.h"
 #include "base/number.h"
+#include "base/utf8.h"
 #include "server/answers.h"
 #include "server/connection.h"
 #include "server/metrics.h"
@@ -48,7 +49,7 @@ static const char *label(const char *value, char buffer[300])
 		unsigned char first = (unsigned char)value[0];
 		bool is_control = first < 0x20 || first == 0x7F || (first == 0xC2 && length == 2 && (unsigned char)value[1] < 0xA0);
 		bool is_markup = first == '<' || first == '>' || first == '&';
-		if (!is_control && !is_markup && sw_json_is_utf8(value, length)) {
+		if (!is_control && !is_markup && sw_utf8_is_valid(value, length)) {
 			if (first == '"' || first == '\\')
 				buffer[used++] = '\\';
 			memcpy(buffer + used, value, length);

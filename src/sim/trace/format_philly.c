@@ -3,7 +3,7 @@
  * A date is taken as it stands on the clock (no time zone, no summer time); the earliest is
  * the trace's time zero.
  */
-#include "sim/trace/civil.h"
+#include "base/civil.h"
 #include "sim/trace/format.h"
 #include "sim/trace/row.h"
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void sw_row_release(struct sw_row *row)
 {
 	free(row->unquoted);
@@ -210,33 +212,11 @@ int sw_row_time(struct sw_row *row, const struct sw_column *column, const struct
 	return 0;
 }
 
-/* Whether the bytes are UTF-8: no stray or overlong sequences, no surrogates,
- * nothing above U+10FFFF. */
-static bool is_utf8(const unsigned char *at, size_t size)
-{
-	for (size_t i = 0; i < size;) {
-		unsigned c = at[i++];
-		if (c < 0x80)
-			continue;
-		unsigned more = c >= 0xc2 && c <= 0xdf ? 1 : c >= 0xe0 && c <= 0xef ? 2 : c >= 0xf0 && c <= 0xf4 ? 3 : 0;
-		if (more == 0 || size - i < more)
-			return false;
-		unsigned second_least = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-		unsigned second_most = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
-		if (at[i] < second_least || at[i] > second_most)
-			return false;
-		for (i++, more--; more > 0; i++, more--)
-			if ((at[i] & 0xc0) != 0x80)
-				return false;
-	}
-	return true;
-}
-
 int sw_row_text(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, uint32_t *ret_index)
 {
 	if (field->size > SW_TRACE_MAX_NAME)
 		return sw_row_wrong_value(row, column, field, "a name of at most %zu bytes", SW_TRACE_MAX_NAME);
-	if (!is_utf8((const unsigned char *)field->text, field->size))
+	if (!sw_utf8_is_valid(field->text, field->size))
 		return sw_row_wrong_value(row, column, field, "valid UTF-8");
 	return sw_trace_intern(row->trace, field->text, field->size, ret_index);
 }

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/civil.h"
 #include "base/suggest.h"
-#include "sim/trace/civil.h"
 
 /* What a job may carry beyond submit time, duration and GPUs, which every format has. */
 enum field {

@@ -10,6 +10,7 @@
 
 #include "api/json.h"
 #include "base/rng.h"
+#include "base/utf8.h"
 
 /* Commas stand between values and nowhere else, at every depth. */
 static void test_structure(void **state)
@@ -74,7 +75,7 @@ static void test_any_bytes(void **state)
 		json_t *back = json_loads(json.text, JSON_DECODE_ANY, &error);
 		if (back == NULL)
 			fail_msg("round %d: %s", i, error.text);
-		bool is_utf8 = sw_json_is_utf8(bytes, size);
+		bool is_utf8 = sw_utf8_is_valid(bytes, size);
 		/* jansson is the second opinion on what UTF-8 is. */
 		json_t *other = json_string(bytes);
 		assert_int_equal(is_utf8, other != NULL);

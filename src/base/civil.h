@@ -1,7 +1,7 @@
 /* Dates of the proleptic Gregorian calendar and seconds since 1970, by arithmetic: no time zone, no
- * locale, no library. Private to this folder. */
-#ifndef SW_SIM_TRACE_CIVIL_H
-#define SW_SIM_TRACE_CIVIL_H
+ * locale, no library. */
+#ifndef SW_BASE_CIVIL_H
+#define SW_BASE_CIVIL_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "sim/trace/civil.h"
+#include "base/civil.h"
 
 #include <assert.h>
 #include <stdbool.h>

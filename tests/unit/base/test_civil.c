@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
+#include "base/civil.h"
 #include "base/error.h"
-#include "sim/trace/civil.h"
 
 static int days_in(int year, int month)
 {
