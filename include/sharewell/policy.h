@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sharewell/job_class.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -51,11 +53,6 @@ enum sw_job_state {
 	SW_JOB_FAILED, /* used up its retries */
 	SW_JOB_CANCELLED,
 	SW_JOB_REFUSED, /* could never run here */
-};
-
-enum sw_job_class {
-	SW_CLASS_GUARANTEED = 0, /* counts against its tenant's quota, is not disturbed by neighbours */
-	SW_CLASS_OPPORTUNISTIC,	 /* takes what is left, pays no quota */
 };
 
 /* How the remaining work of a job is known. */

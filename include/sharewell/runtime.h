@@ -30,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sharewell/job_class.h>
+
 #define SW_PAGE_MAGIC 0x6567615077536877u
 #define SW_PAGE_FORMAT 3u
 #define SW_PAGE_GPUS 16u
@@ -52,12 +54,6 @@
 enum sw_page_want {
 	SW_PAGE_RUN = 0,
 	SW_PAGE_SUSPEND, /* stop at the next chance and free the GPU */
-};
-
-/* Which goes first. */
-enum sw_page_class {
-	SW_PAGE_GUARANTEED = 0,
-	SW_PAGE_OPPORTUNISTIC,
 };
 
 /* Where a process is. */
@@ -146,7 +142,7 @@ struct sw_page {
 	_Atomic uint32_t yields;	    /* opportunistic: works only while none of its neighbours does */
 	_Atomic uint32_t watched;	    /* guaranteed, beside a job that yields: it must say when it works */
 	/* What its user asked for: for coordinators, of which there may be one after the other. */
-	_Atomic uint8_t job_class;    /* enum sw_page_class; its processes look at it when they make streams */
+	_Atomic uint8_t job_class;    /* enum sw_job_class; its processes look at it when they make streams */
 	_Atomic uint8_t throttle;     /* number of the rule by which it keeps out of the way (src/share/throttle.h) */
 	_Atomic uint8_t held;	      /* a person suspended it, so no coordinator resumes it */
 	_Atomic uint8_t slice_s;      /* length of its turns where not all fit at once, in seconds; 0: the default */

@@ -137,7 +137,7 @@ static int check_gpus(const char *what, const struct sw_job_request *request, st
 
 static int check_preempt(const char *what, const struct sw_job_request *request, struct sw_err *err)
 {
-	bool yields = request->kind == SW_KIND_OPPORTUNISTIC;
+	bool yields = request->kind == SW_CLASS_OPPORTUNISTIC;
 	if (yields && (request->preempt_by == SW_PREEMPT_NEVER || (request->preempt_by == SW_PREEMPT_UNSAID && request->bare_gpu))) {
 		refuse(err, SW_EINPUT, what,
 		       request->preempt_by == SW_PREEMPT_NEVER

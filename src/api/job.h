@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sharewell/job_class.h>
+
 #include "api/fields.h"
 #include "base/cleanup.h"
 #include "base/error.h"
@@ -53,13 +55,7 @@
 #define SW_JOB_LEASE_MIN_NS INT64_C(1000000000)
 #define SW_JOB_LEASE_MAX_NS INT64_C(31536000000000000) /* a year */
 
-enum sw_job_kind {
-	SW_KIND_GUARANTEED = 0,
-	SW_KIND_OPPORTUNISTIC,
-	SW_KIND_AUTO, /* guaranteed while the tenant's quota allows, else opportunistic */
-};
-
-extern const char *const sw_job_kind_names[]; /* in the order of the enum; NULL behind the last */
+extern const char *const sw_job_class_names[]; /* in the order of the enum; NULL behind the last */
 
 enum sw_depend_kind {
 	SW_AFTER_OK = 0,
@@ -124,7 +120,7 @@ struct sw_job_request {
 	int64_t prerun_ns;	/* a run on one GPU goes before, for so long at most; 0: none */
 	int64_t expected_ns;	/* how long the user thinks it runs; 0: no idea */
 	int64_t deadline_at_ns; /* since the epoch; 0: none */
-	enum sw_job_kind kind;
+	enum sw_job_class kind;
 	enum sw_preempt_by preempt_by;
 	enum sw_on_lost on_lost;
 	bool no_requeue; /* it is never started a second time, whatever ended its run */

@@ -344,7 +344,7 @@ const struct sw_field sw_job_fields[] = {
 		"makes many jobs of one, 10000 at most: 0-9, 0-90:10, 0-99%4 (four at a time, with those that are on hold)")},
 	{"array_index", SW_FIELD_U32, AT(array_index), SAID(is_member), .max = SW_JOB_ARRAY_INDEX_MAX, .brief = true,
 	 .write = write_array_index, .about = "only this member of the array", .option = &sw_no_option},
-	{"class", SW_FIELD_WORD, AT(kind), .words = sw_job_kind_names, .about = "`guaranteed` (unless told), `opportunistic`, or `auto`",
+	{"class", SW_FIELD_WORD, AT(kind), .words = sw_job_class_names, .about = "`guaranteed` (unless told), `opportunistic`, or `auto`",
 	 OPTION("class", '\0', "CLASS", "whether it may be stopped for others")},
 	{"command", LIST(argv, argc), .max = SW_JOB_STRING_MAX, .most = SW_JOB_ARGS_MAX, .read = read_command, .write = write_command,
 	 .type = "string[]|string", .expected = "a list of words, or a line for /bin/sh",

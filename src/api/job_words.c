@@ -5,7 +5,7 @@
 #include "api/job_private.h"
 #include "base/number.h"
 
-const char *const sw_job_kind_names[] = {"guaranteed", "opportunistic", "auto", NULL};
+const char *const sw_job_class_names[] = {"guaranteed", "opportunistic", "auto", NULL};
 const char *const sw_job_preempt_names[] = {"requeue", "suspend", "never", NULL};
 const char *const sw_job_on_lost_names[] = {"wait", "restart", NULL};
 const char *const sw_job_depend_names[] = {"afterok", "afterany", "afternotok", NULL};

@@ -89,11 +89,11 @@ struct sw_brain_config {
 	const char *placement;
 	const struct sw_policy *plugin; /* one more policy than the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns silence_ns;		 /* so long after its last answer a node counts as silent */
-	sw_ns silence_margin_ns;	 /* waited on top of that, and of leases */
-	bool restarts[SW_KIND_AUTO + 1]; /* jobs of this class that do not say what happens when their node is lost start anew */
-	sw_ns retry_backoff_ns;		 /* before the first retry; doubles */
-	uint32_t node_gpus_hint;	 /* for tests; 0 */
+	sw_ns silence_ns;		  /* so long after its last answer a node counts as silent */
+	sw_ns silence_margin_ns;	  /* waited on top of that, and of leases */
+	bool restarts[SW_CLASS_AUTO + 1]; /* jobs of this class that do not say what happens when their node is lost start anew */
+	sw_ns retry_backoff_ns;		  /* before the first retry; doubles */
+	uint32_t node_gpus_hint;	  /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
 	/* The built-in profiles; they outlive the brain, which puts those over them that it has records of. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */

@@ -80,7 +80,7 @@ static enum sw_stop_rule rule_of(const struct sw_brain *brain, const struct sw_j
 	case SW_PREEMPT_NEVER:
 		return SW_STOP_NEVER;
 	case SW_PREEMPT_UNSAID:
-		return request->kind == SW_KIND_OPPORTUNISTIC ? brain->terms.opportunistic_stop : brain->terms.guaranteed_stop;
+		return request->kind == SW_CLASS_OPPORTUNISTIC ? brain->terms.opportunistic_stop : brain->terms.guaranteed_stop;
 	default:
 		return SW_STOP_SUSPEND;
 	}
@@ -107,8 +107,8 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.model = sw_brain_model(brain, request),
 		.use_milli = (uint16_t)request->gpu_use_milli,
 		.retries = (uint16_t)(retries > UINT16_MAX ? UINT16_MAX : retries),
-		.job_class = request->kind == SW_KIND_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
-		.is_auto = request->kind == SW_KIND_AUTO,
+		.job_class = request->kind == SW_CLASS_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
+		.is_auto = request->kind == SW_CLASS_AUTO,
 		.knowledge = request->expected_ns > 0 ? SW_PREDICTED : SW_UNKNOWN,
 		.work_ns = request->expected_ns,
 		.deadline_at = request->deadline_at_ns > 0 ? request->deadline_at_ns : SW_TIME_NEVER,

@@ -27,7 +27,7 @@ static int read_classes(const char *classes, struct sw_controller_options *optio
 	for (const char *word; (word = strsep(&rest, ",")) != NULL;) {
 		size_t kind = 0;
 		const char *name;
-		while ((name = sw_job_kind_names[kind]) != NULL && strcmp(name, word) != 0)
+		while ((name = sw_job_class_names[kind]) != NULL && strcmp(name, word) != 0)
 			kind++;
 		if (name == NULL)
 			return wrong(err, "on-lost-restart", word, "classes with commas between: guaranteed, opportunistic, auto");

@@ -100,7 +100,7 @@ static void take_asked(const json_t *asked, struct sw_trace_job *row)
 	row->weight_milli = weight_milli >= 1 && weight_milli <= 1e9 ? (uint32_t)llround(weight_milli) : 1000;
 	row->gpu_memory_mib = (uint32_t)(sw_cli_number(asked, "gpu_memory_bytes", 0) >> 20);
 	bool waits_its_turn = strcmp(sw_cli_text(asked, "class", ""), "opportunistic") == 0;
-	row->job_class = waits_its_turn ? SW_TRACE_OPPORTUNISTIC : SW_TRACE_GUARANTEED;
+	row->job_class = waits_its_turn ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED;
 	row->deadline_ns = moment(asked, "deadline", SW_NEVER);
 	row->deadline_kind = row->deadline_ns != SW_NEVER ? SW_TRACE_SOFT : SW_TRACE_NO_DEADLINE;
 }

@@ -34,7 +34,7 @@ static const char *const wish_words[WISHES] = {"a program to run", "--list", "--
 
 static const char *class_word(size_t index)
 {
-	static const char *const words[] = {[SW_JOB_GUARANTEED] = "guaranteed", [SW_JOB_OPPORTUNISTIC] = "opportunistic"};
+	static const char *const words[] = {[SW_CLASS_GUARANTEED] = "guaranteed", [SW_CLASS_OPPORTUNISTIC] = "opportunistic"};
 	return index < SW_CLI_COUNT_OF(words) ? words[index] : NULL;
 }
 
@@ -69,7 +69,8 @@ static int take_options(const struct values *values, struct sw_share_terms *term
 	if (values->compute > 0)
 		terms->asked_milli = values->compute < 100 ? (uint32_t)values->compute * 10 : 0;
 	if (values->class != NULL)
-		terms->class = strcmp(values->class, class_word(SW_JOB_OPPORTUNISTIC)) == 0 ? SW_JOB_OPPORTUNISTIC : SW_JOB_GUARANTEED;
+		terms->class =
+			strcmp(values->class, class_word(SW_CLASS_OPPORTUNISTIC)) == 0 ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED;
 	if (values->throttle != NULL)
 		terms->throttle = sw_throttle_find(values->throttle);
 	if (values->slice > 0)

@@ -49,12 +49,12 @@ static void add_to_list(json_t *list, const char *name, struct sw_share_page *pa
 		json_array_append_new(gpus, describe_gpu(&figures.gpus[i], sw_share_page_shared(page)->gpus[i].uuid));
 	json_t *share = json_pack(
 		"{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:s, s:o}", "name", name, "class",
-		terms.class == SW_JOB_OPPORTUNISTIC ? "opportunistic" : "guaranteed", "state", state_of(&figures, &terms, &orders),
+		terms.class == SW_CLASS_OPPORTUNISTIC ? "opportunistic" : "guaranteed", "state", state_of(&figures, &terms, &orders),
 		"processes", (json_int_t)figures.processes, "launches", (json_int_t)figures.launches, "compute_milli",
 		(json_int_t)(terms.asked_milli > 0 ? terms.asked_milli : 1000), "share_milli", (json_int_t)orders.share_milli, "yields",
 		orders.neighbour_count > 0, "iterations", (json_int_t)figures.iterations, "iteration_ns", (json_int_t)figures.iteration_ns,
 		"iteration_jitter_ns", (json_int_t)figures.iteration_jitter_ns, "trouble", sw_share_trouble(figures.trouble), "gpus", gpus);
-	if (share != NULL && terms.class == SW_JOB_OPPORTUNISTIC)
+	if (share != NULL && terms.class == SW_CLASS_OPPORTUNISTIC)
 		json_object_set_new(share, "throttle", json_string(terms.throttle->name));
 	json_array_append_new(list, share);
 }

@@ -10,7 +10,7 @@
 static int allowed(int priority)
 {
 	int least = 0, greatest = 0;
-	if (sw_page == NULL || atomic_load(&sw_page->job_class) != SW_PAGE_OPPORTUNISTIC || sw_driver.priority_range == NULL ||
+	if (sw_page == NULL || atomic_load(&sw_page->job_class) != SW_CLASS_OPPORTUNISTIC || sw_driver.priority_range == NULL ||
 	    sw_driver.priority_range(&least, &greatest) != CUDA_SUCCESS)
 		return priority;
 	return priority < least ? least : priority;

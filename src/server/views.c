@@ -240,7 +240,7 @@ void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view)
 	sw_json_key_u64(json, "gpu_memory_bytes", asked->gpu_memory_bytes);
 	sw_json_key_u64(json, "cpus", asked->cpus);
 	sw_json_key_u64(json, "memory_bytes", asked->memory_bytes);
-	sw_json_key_string(json, "class", sw_job_kind_names[asked->kind]);
+	sw_json_key_string(json, "class", sw_job_class_names[asked->kind]);
 	sw_json_key(json, "weight");
 	sw_json_decimal(json, asked->weight_milli, 1000);
 	write_span(json, "time_limit_s", asked->time_limit_ns);

@@ -131,7 +131,7 @@ static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_j
 /* ---- which jobs run */
 
 /* What those of one class hold on the GPU even while they are suspended. */
-static uint64_t sum_fixed(const struct call *call, enum sw_share_class class)
+static uint64_t sum_fixed(const struct call *call, enum sw_job_class class)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < call->count; i++)
@@ -140,7 +140,7 @@ static uint64_t sum_fixed(const struct call *call, enum sw_share_class class)
 }
 
 /* Those of one class: all that fit into the room together, or some of them in turns. */
-static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_share_class class, uint64_t room_bytes)
+static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_job_class class, uint64_t room_bytes)
 {
 	struct sw_turns_member members[SW_COORDINATE_JOBS] = {0};
 	size_t index[SW_COORDINATE_JOBS], count = 0;
@@ -162,7 +162,7 @@ static void take_turns(const struct call *call, struct sw_turns *turns, enum sw_
 		call->orders[index[i]].suspend = !runs[i];
 }
 
-static uint64_t sum_demand(const struct call *call, enum sw_share_class class)
+static uint64_t sum_demand(const struct call *call, enum sw_job_class class)
 {
 	uint64_t sum = 0;
 	for (size_t i = 0; i < call->count; i++)
@@ -176,12 +176,12 @@ static uint64_t sum_demand(const struct call *call, enum sw_share_class class)
 static void place_opportunistic(struct call *call)
 {
 	struct sw_coordination *kept = call->kept;
-	uint64_t demand = sum_demand(call, SW_JOB_OPPORTUNISTIC), room = call->opportunistic_bytes;
+	uint64_t demand = sum_demand(call, SW_CLASS_OPPORTUNISTIC), room = call->opportunistic_bytes;
 	kept->sliced = kept->sliced ? demand > room : demand / 100 * TOGETHER_PERCENT > room;
-	take_turns(call, &kept->opportunistic, SW_JOB_OPPORTUNISTIC, kept->sliced ? room : UINT64_MAX);
+	take_turns(call, &kept->opportunistic, SW_CLASS_OPPORTUNISTIC, kept->sliced ? room : UINT64_MAX);
 	for (size_t i = 0; i < call->count; i++) {
 		const struct sw_coordinate_job *job = &call->jobs[i];
-		if (job->class == SW_JOB_OPPORTUNISTIC && demand_of(call, job) / 100 * ALONE_PERCENT > room)
+		if (job->class == SW_CLASS_OPPORTUNISTIC && demand_of(call, job) / 100 * ALONE_PERCENT > room)
 			call->orders[i].suspend = true;
 	}
 }
@@ -205,10 +205,10 @@ static void hand_over(const struct call *call, uint64_t room_bytes)
 static void place(struct call *call)
 {
 	uint64_t room = minus(call->gpu->capacity_bytes, call->gpu->foreign_bytes), reserved = 0;
-	uint64_t guaranteed_room = call->gpu->placed ? UINT64_MAX : minus(room, sum_fixed(call, SW_JOB_OPPORTUNISTIC));
-	take_turns(call, &call->kept->guaranteed, SW_JOB_GUARANTEED, guaranteed_room);
+	uint64_t guaranteed_room = call->gpu->placed ? UINT64_MAX : minus(room, sum_fixed(call, SW_CLASS_OPPORTUNISTIC));
+	take_turns(call, &call->kept->guaranteed, SW_CLASS_GUARANTEED, guaranteed_room);
 	for (size_t i = 0; i < call->count; i++)
-		if (call->jobs[i].class == SW_JOB_GUARANTEED)
+		if (call->jobs[i].class == SW_CLASS_GUARANTEED)
 			reserved += call->orders[i].suspend ? call->jobs[i].fixed_bytes : reserve_of(call, &call->jobs[i]);
 	call->opportunistic_bytes = minus(room, reserved);
 	place_opportunistic(call);
@@ -235,7 +235,7 @@ static void divide_memory(const struct call *call)
 	uint64_t room = call->opportunistic_bytes;
 	for (size_t i = 0; i < call->count && count < SW_COORDINATE_JOBS; i++) {
 		const struct sw_coordinate_job *job = &call->jobs[i];
-		if (job->class != SW_JOB_OPPORTUNISTIC)
+		if (job->class != SW_CLASS_OPPORTUNISTIC)
 			continue;
 		if (call->orders[i].suspend) {
 			room = minus(room, job->fixed_bytes);
@@ -261,7 +261,7 @@ static void divide_memory(const struct call *call)
 
 /* ---- the GPU's time */
 
-static bool has_running(const struct call *call, enum sw_share_class class)
+static bool has_running(const struct call *call, enum sw_job_class class)
 {
 	for (size_t i = 0; i < call->count; i++)
 		if (call->jobs[i].class == class && !call->orders[i].suspend)
@@ -275,7 +275,7 @@ static void look_at_guaranteed(struct call *call, struct sw_throttle_view *ret_v
 	*ret_view = (struct sw_throttle_view){.now_ns = call->now_ns};
 	for (size_t i = 0; i < call->count; i++) {
 		struct sw_coordinated *known = find(call, call->jobs[i].id);
-		if (call->jobs[i].class != SW_JOB_GUARANTEED || known == NULL)
+		if (call->jobs[i].class != SW_CLASS_GUARANTEED || known == NULL)
 			continue;
 		struct sw_fare *fare = &known->fare;
 		sw_fare_look(fare, &call->jobs[i], call->kept->standstill, call->now_ns);
@@ -296,7 +296,7 @@ static bool all_tell(const struct call *call)
 {
 	for (size_t i = 0; i < call->count; i++) {
 		const struct sw_coordinated *known = find(call, call->jobs[i].id);
-		if (call->jobs[i].class == SW_JOB_GUARANTEED && !call->orders[i].suspend &&
+		if (call->jobs[i].class == SW_CLASS_GUARANTEED && !call->orders[i].suspend &&
 		    (known == NULL || known->watched_ns == 0 || call->now_ns - known->watched_ns < HEARD_NS))
 			return false;
 	}
@@ -319,12 +319,12 @@ static uint32_t throttle(struct sw_coordinated *known, const struct sw_throttle_
 
 static void pace(struct call *call, const struct sw_throttle_view *view)
 {
-	bool beside = has_running(call, SW_JOB_GUARANTEED), watched = false;
+	bool beside = has_running(call, SW_CLASS_GUARANTEED), watched = false;
 	for (size_t i = 0; i < call->count; i++)
-		watched = watched || (call->jobs[i].class == SW_JOB_OPPORTUNISTIC && rule_of(&call->jobs[i])->yields);
+		watched = watched || (call->jobs[i].class == SW_CLASS_OPPORTUNISTIC && rule_of(&call->jobs[i])->yields);
 	for (size_t i = 0; i < call->count; i++) {
 		struct sw_coordinated *known = find(call, call->jobs[i].id);
-		call->orders[i].watched = watched && call->jobs[i].class == SW_JOB_GUARANTEED;
+		call->orders[i].watched = watched && call->jobs[i].class == SW_CLASS_GUARANTEED;
 		if (known != NULL && known->watched_ns == 0)
 			known->watched_ns = call->jobs[i].watched ? call->now_ns - HEARD_NS : call->now_ns;
 		if (known != NULL && !call->orders[i].watched)
@@ -338,13 +338,13 @@ static void pace(struct call *call, const struct sw_throttle_view *view)
 		uint32_t share = SW_THROTTLE_ALL;
 		if (known == NULL)
 			share = 0;
-		else if (beside && job->class == SW_JOB_OPPORTUNISTIC)
+		else if (beside && job->class == SW_CLASS_OPPORTUNISTIC)
 			share = throttle(known, view, tell);
 		else
 			known->throttle.started = false;
 		order->share_milli = job->asked_milli > 0 && job->asked_milli < share ? job->asked_milli : share;
-		order->yields = beside && job->class == SW_JOB_OPPORTUNISTIC && rule_of(job)->yields;
-		if (job->class == SW_JOB_OPPORTUNISTIC && !order->suspend && !order->yields && order->share_milli > 0)
+		order->yields = beside && job->class == SW_CLASS_OPPORTUNISTIC && rule_of(job)->yields;
+		if (job->class == SW_CLASS_OPPORTUNISTIC && !order->suspend && !order->yields && order->share_milli > 0)
 			standstill = false;
 	}
 	call->kept->standstill = standstill;

@@ -25,16 +25,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sharewell/job_class.h>
+
 #include "share/throttle.h"
 #include "share/turns.h"
 
 #define SW_COORDINATE_JOBS SW_TURNS_MEMBERS
 #define SW_COORDINATE_NO_LIMIT UINT64_MAX
-
-enum sw_share_class {
-	SW_JOB_GUARANTEED = 0,
-	SW_JOB_OPPORTUNISTIC,
-};
 
 struct sw_coordinate_gpu {
 	uint64_t capacity_bytes;
@@ -47,7 +44,7 @@ struct sw_coordinate_gpu {
 struct sw_coordinate_job {
 	uint64_t id; /* its own among the jobs, and stays */
 	uint64_t arrival;
-	enum sw_share_class class;
+	enum sw_job_class class;
 	const struct sw_throttle *throttle; /* of an opportunistic one; NULL: the default */
 	/* What its user asked for. */
 	uint64_t asked_bytes; /* SW_COORDINATE_NO_LIMIT */
@@ -98,7 +95,7 @@ struct sw_coordination {
 	uint32_t count;
 	struct sw_coordinated {
 		uint64_t id;
-		enum sw_share_class class;
+		enum sw_job_class class;
 		struct sw_fare fare;		  /* of a guaranteed one */
 		struct sw_throttle_kept throttle; /* of an opportunistic one */
 		const struct sw_throttle *rule;

@@ -219,7 +219,7 @@ static size_t seat_all(struct sw_share_folder *folder, const uint8_t uuid[16], s
 				continue;
 			const struct sw_share_gpu *use = &member->figures.gpus[gpu];
 			bool uses = use->charged_bytes + use->host_bytes + use->wanted_bytes > 0;
-			if (uses == (pass == 0) && (uses || member->terms.class == SW_JOB_OPPORTUNISTIC))
+			if (uses == (pass == 0) && (uses || member->terms.class == SW_CLASS_OPPORTUNISTIC))
 				seats[count++] = (struct seat){member, gpu, uses};
 		}
 	return count;
@@ -240,7 +240,7 @@ static void take_order(const struct seat *seats, size_t count, size_t own, const
 		bool named = false;
 		for (size_t j = 0; j < orders->neighbour_count; j++)
 			named = named || orders->neighbours[j] == other->path;
-		if (other->terms.class == SW_JOB_GUARANTEED && !named && orders->neighbour_count < SW_PAGE_NEIGHBOURS)
+		if (other->terms.class == SW_CLASS_GUARANTEED && !named && orders->neighbour_count < SW_PAGE_NEIGHBOURS)
 			orders->neighbours[orders->neighbour_count++] = other->path;
 	}
 }

@@ -44,7 +44,7 @@ void sw_share_terms_get(struct sw_share_page *page, struct sw_share_terms *ret_t
 	uint64_t bytes = atomic_load(&shared->gpus[0].asked_bytes);
 	uint32_t milli = atomic_load(&shared->asked_milli);
 	*ret_terms = (struct sw_share_terms){
-		.class = atomic_load(&shared->job_class) == SW_PAGE_OPPORTUNISTIC ? SW_JOB_OPPORTUNISTIC : SW_JOB_GUARANTEED,
+		.class = atomic_load(&shared->job_class) == SW_CLASS_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
 		.throttle = sw_throttle_at(atomic_load(&shared->throttle)),
 		.asked_bytes = bytes > 0 ? bytes : SW_PAGE_NO_LIMIT,
 		.asked_milli = milli < 1000 ? milli : 0,
@@ -65,7 +65,7 @@ void sw_share_terms_set(struct sw_share_page *page, const struct sw_share_terms 
 	set_u8(page, &shared->slice_s, terms->slice_s);
 	atomic_store(&shared->arrived_ns, terms->arrived_ns);
 	sw_share_page_put(page, &shared->arrived_ns, sizeof shared->arrived_ns);
-	set_u8(page, &shared->job_class, terms->class == SW_JOB_OPPORTUNISTIC ? SW_PAGE_OPPORTUNISTIC : SW_PAGE_GUARANTEED);
+	set_u8(page, &shared->job_class, (uint8_t)terms->class);
 }
 
 void sw_share_orders_alone(const struct sw_share_terms *terms, struct sw_share_orders *ret_orders)
@@ -85,7 +85,7 @@ static uint32_t share_in_page(uint32_t milli)
 uint32_t sw_share_terms_change(struct sw_share_page *page, const struct sw_share_terms *terms)
 {
 	struct sw_page *shared = sw_share_page_shared(page);
-	bool guaranteed = terms->class == SW_JOB_GUARANTEED, was_held = atomic_load(&shared->held) != 0;
+	bool guaranteed = terms->class == SW_CLASS_GUARANTEED, was_held = atomic_load(&shared->held) != 0;
 	sw_share_terms_set(page, terms);
 	/* Less is less for everybody; which of them may have more, and of what,
 	 * depends on the neighbours. */

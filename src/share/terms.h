@@ -7,7 +7,7 @@
 #include "share/page.h"
 
 struct sw_share_terms {
-	enum sw_share_class class;
+	enum sw_job_class class;
 	const struct sw_throttle *throttle;
 	uint64_t asked_bytes; /* on each GPU; SW_PAGE_NO_LIMIT */
 	uint32_t asked_milli; /* of the GPU's time; 0: all */

@@ -190,7 +190,7 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		.model = life->profile->number,
 		.skew_milli = life->profile->is_default ? 0 : (uint16_t)sw_profile_skew_milli(life->profile),
 		.retries = (uint16_t)model->world->retries,
-		.job_class = job->job_class == SW_TRACE_OPPORTUNISTIC ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
+		.job_class = job->job_class,
 		.knowledge = SW_KNOWN,
 		.work_ns = life->left_ns,
 		.deadline_at = job->deadline_ns,

@@ -166,12 +166,12 @@ static void make_streams(int socket)
 	assert_cuda(cuCtxGetStreamPriorityRange(&least, &greatest));
 	assert_true(greatest < least);
 	assert_int_equal(priority_of_new(greatest), greatest);
-	atomic_store(&shared->job_class, SW_PAGE_OPPORTUNISTIC);
+	atomic_store(&shared->job_class, SW_CLASS_OPPORTUNISTIC);
 	assert_int_equal(priority_of_new(greatest), least);
 	assert_int_equal(priority_of_new(least), least);
 	assert_int_equal(priority_of_new(least + 5), least);
 	assert_int_not_equal(cuStreamCreateWithPriority(NULL, 0, 0), CUDA_SUCCESS);
-	atomic_store(&shared->job_class, SW_PAGE_GUARANTEED);
+	atomic_store(&shared->job_class, SW_CLASS_GUARANTEED);
 	assert_int_equal(priority_of_new(greatest), greatest);
 }
 

@@ -98,7 +98,7 @@ static void draw_job(struct sw_rng *rng, struct sw_trace *trace, uint32_t cluste
 		job->deadline_kind = (uint8_t)sw_soak_between(rng, SW_TRACE_STRICT, SW_TRACE_SOFT);
 		job->deadline_ns = submit_ns + (int64_t)sw_rng_below(rng, 4) * job->duration_ns;
 	}
-	job->job_class = sw_soak_chance(rng, 25) ? SW_TRACE_OPPORTUNISTIC : SW_TRACE_GUARANTEED;
+	job->job_class = sw_soak_chance(rng, 25) ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED;
 	job->weight_milli = (uint32_t)PICK(rng, 1000, 1000, 1, 500, 100000);
 	const char *model = models[sw_rng_below(rng, sizeof models / sizeof models[0])];
 	char tenant[16];
@@ -364,7 +364,7 @@ void sw_soak_describe(uint64_t seed, const struct sw_policy *policy, FILE *out)
 		const struct sw_trace_job *job = &drawn.trace->jobs.items[j];
 		fprintf(out, "  job %zu: at %lld ns, %lld ns on %u GPUs (%u to %u), model '%s'%s\n", j, (long long)job->submit_ns,
 			(long long)job->duration_ns, job->gpus, job->min_gpus, job->max_gpus, sw_trace_string(drawn.trace, job->model),
-			job->job_class == SW_TRACE_OPPORTUNISTIC ? ", opportunistic" : "");
+			job->job_class == SW_CLASS_OPPORTUNISTIC ? ", opportunistic" : "");
 	}
 	char *world = sw_world_describe(drawn.world);
 	fprintf(out, "%s", world == NULL ? "" : world);

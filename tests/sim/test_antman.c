@@ -87,7 +87,7 @@ static double guaranteed_wait_s(const struct sw_trace *trace, const struct sw_re
 	double sum = 0;
 	size_t count = 0;
 	for (size_t j = 0; j < trace->jobs.count; j++) {
-		if (trace->jobs.items[j].job_class != SW_TRACE_GUARANTEED)
+		if (trace->jobs.items[j].job_class != SW_CLASS_GUARANTEED)
 			continue;
 		sum += (double)(result->outcomes.items[j].start_ns - trace->jobs.items[j].submit_ns) / SW_NS_PER_S;
 		count++;
@@ -134,7 +134,7 @@ static struct sw_trace *guaranteed_only(const struct sw_trace *trace)
 	struct sw_trace *rest = NULL;
 	assert_int_equal(sw_trace_new("test", "test", &rest), 0);
 	for (size_t j = 0; j < trace->jobs.count; j++) {
-		if (trace->jobs.items[j].job_class != SW_TRACE_GUARANTEED)
+		if (trace->jobs.items[j].job_class != SW_CLASS_GUARANTEED)
 			continue;
 		struct sw_trace_job *job = sw_trace_add(rest);
 		*job = trace->jobs.items[j];
@@ -159,7 +159,7 @@ static void test_guaranteed_jobs_do_not_notice(void **state)
 		struct sw_result *alone = simulate(fixture, rest, world, &sw_placement_count, &sw_policy_fifo, NULL);
 		assert_true(all->summary.preemptions > 0);
 		for (size_t j = 0, r = 0; j < trace->jobs.count; j++) {
-			if (trace->jobs.items[j].job_class != SW_TRACE_GUARANTEED)
+			if (trace->jobs.items[j].job_class != SW_CLASS_GUARANTEED)
 				continue;
 			assert_int_equal(all->outcomes.items[j].start_ns, alone->outcomes.items[r].start_ns);
 			assert_int_equal(all->outcomes.items[j].end_ns, alone->outcomes.items[r].end_ns);

@@ -167,7 +167,7 @@ static struct sw_coordinate_job describe(const struct sw_agent_brain *brain, con
 	if (job.id == 0)
 		job.host_bytes = least(sw_agent_asked_bytes(run), gpu->capacity_bytes);
 	job.id = job.arrival = number_of(run);
-	job.class = run->opportunistic ? SW_JOB_OPPORTUNISTIC : SW_JOB_GUARANTEED;
+	job.class = run->opportunistic ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED;
 	job.throttle = brain->throttle;
 	job.asked_bytes = run->opportunistic ? sw_agent_asked_bytes(run) : allowed_bytes(gpu, seats, count, own);
 	job.asked_milli = run->share_milli;

@@ -29,7 +29,7 @@ static int decode_job_type(struct sw_row *row, const struct sw_column *column, c
 	else if (sw_field_is(field, "soft"))
 		job->deadline_kind = SW_TRACE_SOFT;
 	else if (sw_field_is(field, "best"))
-		job->job_class = SW_TRACE_OPPORTUNISTIC;
+		job->job_class = SW_CLASS_OPPORTUNISTIC;
 	else
 		return sw_row_wrong_value(row, column, field, "strict, soft or best");
 	return 0;
@@ -42,7 +42,7 @@ static int finish_row(struct sw_row *row, struct sw_trace_job *job)
 		return SW_ROW_LEAVE_OUT;
 	}
 	/* Of best-effort jobs the column of deadlines says nothing. */
-	if (job->job_class == SW_TRACE_OPPORTUNISTIC)
+	if (job->job_class == SW_CLASS_OPPORTUNISTIC)
 		job->deadline_ns = SW_NEVER;
 	else
 		job->deadline_ns += job->submit_ns;

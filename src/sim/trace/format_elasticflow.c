@@ -13,14 +13,14 @@ static int decode_best_effort(struct sw_row *row, const struct sw_column *column
 {
 	if (!sw_field_is(field, "0") && !sw_field_is(field, "1"))
 		return sw_row_wrong_value(row, column, field, "0 or 1");
-	job->job_class = field->text[0] == '1' ? SW_TRACE_OPPORTUNISTIC : SW_TRACE_GUARANTEED;
+	job->job_class = field->text[0] == '1' ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED;
 	return 0;
 }
 
 static int finish_row(struct sw_row *row, struct sw_trace_job *job)
 {
 	(void)row;
-	if (job->job_class == SW_TRACE_OPPORTUNISTIC)
+	if (job->job_class == SW_CLASS_OPPORTUNISTIC)
 		job->deadline_ns = SW_NEVER;
 	return SW_ROW_KEEP;
 }

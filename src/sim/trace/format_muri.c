@@ -7,7 +7,7 @@ static int decode_priority(struct sw_row *row, const struct sw_column *column, c
 {
 	if (!sw_field_is(field, "0") && !sw_field_is(field, "1"))
 		return sw_row_wrong_value(row, column, field, "0 (guaranteed) or 1 (opportunistic)");
-	job->job_class = field->text[0] == '1' ? SW_TRACE_OPPORTUNISTIC : SW_TRACE_GUARANTEED;
+	job->job_class = field->text[0] == '1' ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED;
 	return 0;
 }
 

@@ -11,9 +11,9 @@
 static int decode_class(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)
 {
 	if (sw_field_is(field, "guaranteed"))
-		job->job_class = SW_TRACE_GUARANTEED;
+		job->job_class = SW_CLASS_GUARANTEED;
 	else if (sw_field_is(field, "opportunistic"))
-		job->job_class = SW_TRACE_OPPORTUNISTIC;
+		job->job_class = SW_CLASS_OPPORTUNISTIC;
 	else
 		return sw_row_wrong_value(row, column, field, "guaranteed or opportunistic");
 	return 0;

@@ -245,7 +245,7 @@ static void add_extras(struct generator *generator, struct sw_trace_job *job)
 	uint64_t class_draw = sw_rng_below(rng, 1000), deadline_draw = sw_rng_below(rng, 1000), elastic_draw = sw_rng_below(rng, 1000);
 	uint64_t soft_draw = sw_rng_below(rng, 1000), slack_milli = 1100 + sw_rng_below(rng, 1901);
 	if (class_draw < recipe->opportunistic_milli)
-		job->job_class = SW_TRACE_OPPORTUNISTIC;
+		job->job_class = SW_CLASS_OPPORTUNISTIC;
 	if (deadline_draw < recipe->deadline_milli) {
 		/* Relative until the submit time is known. Whole seconds, rounded up. */
 		int64_t allowed_ms = job->duration_ns / SW_NS_PER_S * (int64_t)slack_milli;

@@ -144,7 +144,7 @@ static void fill_counts(const struct sw_trace *trace, struct sw_trace_stats *sta
 		const struct sw_trace_job *job = &trace->jobs.items[i];
 		stats->gpu_s += gpu_seconds(job);
 		stats->without_duration += job->duration_ns == 0;
-		stats->opportunistic += job->job_class == SW_TRACE_OPPORTUNISTIC;
+		stats->opportunistic += job->job_class == SW_CLASS_OPPORTUNISTIC;
 		stats->elastic += job->min_gpus != job->max_gpus;
 		stats->strict_deadlines += job->deadline_kind == SW_TRACE_STRICT;
 		stats->soft_deadlines += job->deadline_kind == SW_TRACE_SOFT;

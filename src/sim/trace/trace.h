@@ -17,15 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sharewell/job_class.h>
+
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/vec.h"
-
-enum sw_trace_class {
-	SW_TRACE_GUARANTEED = 0,
-	SW_TRACE_OPPORTUNISTIC = 1,
-};
 
 /* How strictly a deadline binds. */
 enum sw_trace_deadline {
@@ -83,7 +80,7 @@ struct sw_trace_job {
 	uint32_t fate;		 /* number of its fate; 0: the trace does not say */
 	uint32_t hold;		 /* number of its last hold; 0: none that is known */
 	uint32_t stage_us[3];	 /* per iteration: data loading, GPU, network (Muri); 0 when unknown */
-	uint8_t job_class;	 /* enum sw_trace_class */
+	uint8_t job_class;	 /* enum sw_job_class */
 	uint8_t deadline_kind;	 /* enum sw_trace_deadline */
 };
 

@@ -144,7 +144,7 @@ static void put_sharewell(struct line *line, const struct sw_trace *trace, size_
 		put_number(line, sizes[i]);
 	}
 	put_char(line, ',');
-	put_text(line, job->job_class == SW_TRACE_OPPORTUNISTIC ? "opportunistic" : "guaranteed");
+	put_text(line, job->job_class == SW_CLASS_OPPORTUNISTIC ? "opportunistic" : "guaranteed");
 	put_char(line, ',');
 	if (job->deadline_ns != SW_NEVER)
 		put_decimal(line, job->deadline_ns, SW_NS_PER_S);
@@ -234,7 +234,7 @@ static void put_muri(struct line *line, const struct sw_trace *trace, size_t ind
 		put_decimal(line, job->stage_us[i], 1000);
 	}
 	put_char(line, ',');
-	put_number(line, job->job_class == SW_TRACE_OPPORTUNISTIC);
+	put_number(line, job->job_class == SW_CLASS_OPPORTUNISTIC);
 }
 
 /* Time zero is 1970-01-01, for want of a date. */
@@ -270,7 +270,7 @@ static void put_elasticflow(struct line *line, const struct sw_trace *trace, siz
 	if (job->deadline_ns != SW_NEVER)
 		put_number(line, rounded(job->deadline_ns, SW_NS_PER_S));
 	const int64_t after[] = {job->batch_size, job->gpus, rounded(job->duration_ns, SW_NS_PER_S),
-				 job->job_class == SW_TRACE_OPPORTUNISTIC};
+				 job->job_class == SW_CLASS_OPPORTUNISTIC};
 	for (size_t i = 0; i < 4; i++) {
 		put_char(line, ',');
 		put_number(line, after[i]);
@@ -330,7 +330,7 @@ static unsigned fields_of(const struct sw_trace *trace, const struct writer *wri
 	       (job->tenant != 0) << TENANT | (job->model != 0) << MODEL | (job->batch_size != 0) << BATCH_SIZE |
 	       (job->iterations != 0) << ITERATIONS | (job->iteration_ns != 0) << ITERATION_TIME | stages << STAGES |
 	       (job->deadline_ns != SW_NEVER) << DEADLINE | (job->deadline_kind == SW_TRACE_SOFT) << DEADLINE_KIND |
-	       (job->job_class != SW_TRACE_GUARANTEED) << CLASS | (job->weight_milli != 1000) << WEIGHT |
+	       (job->job_class != SW_CLASS_GUARANTEED) << CLASS | (job->weight_milli != 1000) << WEIGHT |
 	       (job->min_gpus != job->max_gpus) << ELASTIC | (job->user != 0) << USER | (job->gpu_memory_mib != 0) << GPU_MEMORY |
 	       (job->fate != 0) << FATE;
 }
@@ -360,7 +360,7 @@ static void find_losses(const struct sw_trace *trace, const struct writer *write
 		deadlines += job->deadline_ns != SW_NEVER && job->deadline_ns % writer->time_unit_ns != 0;
 		unknown += job->duration_ns == 0;
 		uncounted += job->iterations == 0 && strcmp(writer->name, "muri") == 0;
-		best_effort += job->deadline_ns != SW_NEVER && job->job_class == SW_TRACE_OPPORTUNISTIC;
+		best_effort += job->deadline_ns != SW_NEVER && job->job_class == SW_CLASS_OPPORTUNISTIC;
 	}
 	losses->count = 0;
 	if (writer->time_unit == NULL)

@@ -54,7 +54,7 @@ static void test_defaults(void **state)
 	assert_int_equal(job->max_gpus, 1);
 	assert_int_equal(job->weight_milli, 1000);
 	assert_true(job->grace_ns == 30 * SW_NS_PER_S);
-	assert_int_equal(job->kind, SW_KIND_GUARANTEED);
+	assert_int_equal(job->kind, SW_CLASS_GUARANTEED);
 	assert_string_equal(job->tenant, "");
 	assert_null(job->workdir);
 	assert_null(job->stdout_path);
@@ -100,7 +100,7 @@ static void test_fields(void **state)
 	assert_true(job->time_limit_ns == 86400 * SW_NS_PER_S);
 	assert_true(job->expected_ns == 7250 * SW_NS_PER_MS);
 	assert_true(job->deadline_at_ns == INT64_C(1896105600500000000));
-	assert_int_equal(job->kind, SW_KIND_AUTO);
+	assert_int_equal(job->kind, SW_CLASS_AUTO);
 	assert_int_equal(job->preempt_by, SW_PREEMPT_BY_SUSPEND);
 	assert_true(job->held && job->slurm_env && job->bare_gpu);
 	assert_int_equal(job->depend_count, 3);
@@ -301,7 +301,7 @@ static struct sw_job_request *draw(struct sw_rng *rng)
 	job->time_limit_ns = draw_duration(rng, 0);
 	job->expected_ns = draw_duration(rng, 0);
 	job->deadline_at_ns = below(rng, 2) ? (int64_t)below(rng, INT64_C(7258118400000000000)) : 0;
-	job->kind = (enum sw_job_kind)below(rng, 3);
+	job->kind = (enum sw_job_class)below(rng, 3);
 	job->preempt_by = (enum sw_preempt_by)(1 + below(rng, 2));
 	job->held = below(rng, 2) != 0;
 	job->slurm_env = below(rng, 2) != 0;

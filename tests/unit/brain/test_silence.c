@@ -262,7 +262,7 @@ static void test_choice_for_a_class(void **state)
 {
 	(void)state;
 	struct sw_brain_config config = desk_config;
-	config.restarts[SW_KIND_OPPORTUNISTIC] = true;
+	config.restarts[SW_CLASS_OPPORTUNISTIC] = true;
 	struct sw_brain *brain = NULL;
 	assert_int_equal(sw_brain_new(&config, &brain, NULL), 0);
 	static const struct {

@@ -23,7 +23,7 @@ static uint64_t free_bytes(const struct model *model)
 	return model->gpu.capacity_bytes - used;
 }
 
-struct model_job *model_add(struct model *model, enum sw_share_class class, double work_ms, double idle_ms, uint64_t bytes)
+struct model_job *model_add(struct model *model, enum sw_job_class class, double work_ms, double idle_ms, uint64_t bytes)
 {
 	static uint64_t ids = 10;
 	unsigned i = 0;
@@ -99,7 +99,7 @@ static double wish_of(const struct model *model, struct model_job *job)
 		return job->order.share_milli / 1000.0;
 	bool busy = false;
 	for (unsigned i = 0; i < MODEL_JOBS; i++)
-		busy = busy || (model->jobs[i].seen.class == SW_JOB_GUARANTEED && can_work(&model->jobs[i]));
+		busy = busy || (model->jobs[i].seen.class == SW_CLASS_GUARANTEED && can_work(&model->jobs[i]));
 	if (job->kernel_ms <= 0 && !busy && job->order.share_milli > 0)
 		job->kernel_ms = kernel_ms;
 	return job->kernel_ms > 0 ? 1 : 0;

@@ -41,7 +41,7 @@ struct model {
 
 struct model model_new(uint64_t capacity_bytes);
 /* Returns its place. */
-struct model_job *model_add(struct model *model, enum sw_share_class class, double work_ms, double idle_ms, uint64_t bytes);
+struct model_job *model_add(struct model *model, enum sw_job_class class, double work_ms, double idle_ms, uint64_t bytes);
 /* More memory, which goes to the host where the GPU has none; what finds no place at
  * all is counted as OOM. */
 void model_get(struct model *model, struct model_job *job, uint64_t bytes);

@@ -22,8 +22,8 @@
 static double slowdown_under(const char *rule, bool states_iterations, double *ret_harvest)
 {
 	struct model model = model_new(16 * GIB);
-	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 80, 20, 4 * GIB);
-	struct model_job *other = model_add(&model, rule == NULL ? SW_JOB_GUARANTEED : SW_JOB_OPPORTUNISTIC, 50, 0, 2 * GIB);
+	struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 80, 20, 4 * GIB);
+	struct model_job *other = model_add(&model, rule == NULL ? SW_CLASS_GUARANTEED : SW_CLASS_OPPORTUNISTIC, 50, 0, 2 * GIB);
 	job->states_iterations = states_iterations;
 	other->seen.throttle = rule == NULL ? NULL : sw_throttle_find(rule);
 	model_run(&model, 60000);
@@ -72,13 +72,13 @@ static void test_a_guaranteed_job_comes(void **state)
 {
 	(void)state;
 	struct model model = model_new(16 * GIB);
-	struct model_job *other = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 8 * GIB);
+	struct model_job *other = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 8 * GIB);
 	other->seen.throttle = &sw_throttle_antman;
 	other->seen.floor_bytes = 3 * GIB;
 	model_run(&model, 2000);
 	assert_int_equal(other->order.share_milli, SW_THROTTLE_ALL);
 	assert_int_equal(other->seen.host_bytes, 0);
-	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 40, 60, 2 * GIB);
+	struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 40, 60, 2 * GIB);
 	model_run(&model, 1000);
 	assert_int_equal(other->order.share_milli, 0);
 	assert_int_equal(other->order.limit_bytes, 3 * GIB);
@@ -111,10 +111,10 @@ static void test_a_burst(void **state)
 	(void)state;
 	for (unsigned offset = 0; offset < 400; offset += 37) {
 		struct model model = model_new(16 * GIB);
-		struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 390, 10, 6 * GIB);
+		struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 390, 10, 6 * GIB);
 		model_run(&model, 1000);
-		struct model_job *others[] = {model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 4 * GIB),
-					      model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 4 * GIB)};
+		struct model_job *others[] = {model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 4 * GIB),
+					      model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 4 * GIB)};
 		model_run(&model, 20000 + offset);
 		assert_int_equal(job->seen.host_bytes, 0);
 		uint32_t first = job->iterations;
@@ -138,8 +138,8 @@ static void test_a_burst_within_head_room(void **state)
 {
 	(void)state;
 	struct model model = model_new(16 * GIB);
-	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 90, 10, 6 * GIB);
-	struct model_job *other = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 10 * GIB);
+	struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 90, 10, 6 * GIB);
+	struct model_job *other = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 10 * GIB);
 	model_run(&model, 20000);
 	assert_int_equal(other->order.limit_bytes, 9 * GIB);
 	for (unsigned i = 0; i < 4; i++) {
@@ -165,13 +165,13 @@ static void test_opportunistic_never_in_the_way(void **state)
 	(void)state;
 	uint64_t seed = 99;
 	struct model model = model_new(16 * GIB);
-	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 90, 10, 5 * GIB);
+	struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 90, 10, 5 * GIB);
 	model_run(&model, 300);
 	for (unsigned round = 0; round < 300; round++) {
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		struct model_job *other = &model.jobs[1 + (seed >> 33) % 5];
 		if (!other->present)
-			model_add(&model, SW_JOB_OPPORTUNISTIC, 20, 0, (seed >> 40) % (4 * GIB));
+			model_add(&model, SW_CLASS_OPPORTUNISTIC, 20, 0, (seed >> 40) % (4 * GIB));
 		else if ((seed >> 50) % 4 == 0)
 			other->present = false;
 		else
@@ -192,11 +192,11 @@ static void test_opportunistic_alone(void **state)
 {
 	(void)state;
 	struct model model = model_new(12 * GIB);
-	struct model_job *a = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 8 * GIB);
+	struct model_job *a = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 8 * GIB);
 	model_run(&model, 500);
 	assert_int_equal(a->order.limit_bytes, 12 * GIB);
-	struct model_job *b = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 6 * GIB);
-	struct model_job *c = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 1 * GIB);
+	struct model_job *b = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 6 * GIB);
+	struct model_job *c = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 1 * GIB);
 	model_run(&model, 1000);
 	assert_int_equal(c->seen.host_bytes, 0);
 	assert_int_equal(a->order.limit_bytes, b->order.limit_bytes);
@@ -213,12 +213,12 @@ static void test_upgrade(void **state)
 {
 	(void)state;
 	struct model model = model_new(16 * GIB);
-	struct model_job *a = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 10 * GIB);
-	struct model_job *b = model_add(&model, SW_JOB_OPPORTUNISTIC, 50, 0, 9 * GIB);
+	struct model_job *a = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 10 * GIB);
+	struct model_job *b = model_add(&model, SW_CLASS_OPPORTUNISTIC, 50, 0, 9 * GIB);
 	b->seen.throttle = &sw_throttle_antman;
 	model_run(&model, 3000);
 	assert_true(a->seen.host_bytes > 0);
-	a->seen.class = SW_JOB_GUARANTEED;
+	a->seen.class = SW_CLASS_GUARANTEED;
 	model_run(&model, 100);
 	assert_int_equal(a->order.limit_bytes, SW_COORDINATE_NO_LIMIT);
 	assert_true(b->order.limit_bytes <= 5 * GIB);
@@ -234,8 +234,8 @@ static void test_turns(void **state)
 	(void)state;
 	struct model model = model_new(16 * GIB);
 	model.gpu.quantum_ns = 2 * SECOND;
-	struct model_job *a = model_add(&model, SW_JOB_GUARANTEED, 40, 10, 10 * GIB),
-			 *b = model_add(&model, SW_JOB_GUARANTEED, 40, 10, 9 * GIB);
+	struct model_job *a = model_add(&model, SW_CLASS_GUARANTEED, 40, 10, 10 * GIB),
+			 *b = model_add(&model, SW_CLASS_GUARANTEED, 40, 10, 9 * GIB);
 	model_run(&model, 1000);
 	assert_true(a->order.suspend != b->order.suspend);
 	model_run(&model, 40000);
@@ -256,9 +256,9 @@ static void test_turns_of_opportunistic(void **state)
 	(void)state;
 	struct model model = model_new(16 * GIB);
 	model.gpu.quantum_ns = 2 * SECOND;
-	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 40, 60, 5 * GIB), *others[3];
+	struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 40, 60, 5 * GIB), *others[3];
 	for (unsigned i = 0; i < 3; i++)
-		others[i] = model_add(&model, SW_JOB_OPPORTUNISTIC, 30, 0, 7 * GIB);
+		others[i] = model_add(&model, SW_CLASS_OPPORTUNISTIC, 30, 0, 7 * GIB);
 	model_run(&model, 60000);
 	double sum = others[0]->worked_ms + others[1]->worked_ms + others[2]->worked_ms;
 	for (unsigned i = 0; i < 3; i++)
@@ -278,8 +278,8 @@ static void test_what_was_asked_for(void **state)
 {
 	(void)state;
 	struct model model = model_new(16 * GIB);
-	struct model_job *a = model_add(&model, SW_JOB_GUARANTEED, 40, 10, 2 * GIB),
-			 *b = model_add(&model, SW_JOB_OPPORTUNISTIC, 40, 0, 2 * GIB);
+	struct model_job *a = model_add(&model, SW_CLASS_GUARANTEED, 40, 10, 2 * GIB),
+			 *b = model_add(&model, SW_CLASS_OPPORTUNISTIC, 40, 0, 2 * GIB);
 	a->seen.asked_bytes = 3 * GIB;
 	a->seen.asked_milli = 300;
 	b->seen.asked_bytes = 1 * GIB;
@@ -303,8 +303,8 @@ static void test_a_job_that_changes(void **state)
 {
 	(void)state;
 	struct model model = model_new(16 * GIB);
-	struct model_job *job = model_add(&model, SW_JOB_GUARANTEED, 20, 80, GIB),
-			 *other = model_add(&model, SW_JOB_OPPORTUNISTIC, 30, 0, GIB);
+	struct model_job *job = model_add(&model, SW_CLASS_GUARANTEED, 20, 80, GIB),
+			 *other = model_add(&model, SW_CLASS_OPPORTUNISTIC, 30, 0, GIB);
 	other->seen.throttle = &sw_throttle_antman;
 	model_run(&model, 40000);
 	job->idle_ms = 180;

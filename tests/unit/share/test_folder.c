@@ -58,7 +58,7 @@ static int lock_byte(const char *path, off_t byte)
 	return fd;
 }
 
-static struct share make(const char *name, enum sw_share_class class, uint64_t bytes)
+static struct share make(const char *name, enum sw_job_class class, uint64_t bytes)
 {
 	const char *const uuids[] = {"GPU-00112233-4455-6677-8899-aabbccddeeff", "ffeeddccbbaa99887766554433221100"};
 	struct share share = {0};
@@ -111,7 +111,7 @@ static struct sw_share_folder *keep(void)
 static void test_orders_reach_the_pages(void **state)
 {
 	(void)state;
-	struct share high = make("high", SW_JOB_GUARANTEED, 300 * MIB), low = make("low", SW_JOB_OPPORTUNISTIC, 200 * MIB);
+	struct share high = make("high", SW_CLASS_GUARANTEED, 300 * MIB), low = make("low", SW_CLASS_OPPORTUNISTIC, 200 * MIB);
 	struct sw_share_folder *keeper = keep();
 	uint32_t before = atomic_load(&low.shared->serial);
 	ticks(keeper, 1);
@@ -145,7 +145,7 @@ static void test_orders_reach_the_pages(void **state)
 static void test_a_context_without_room(void **state)
 {
 	(void)state;
-	struct share full = make("full", SW_JOB_GUARANTEED, 1000 * MIB), late = make("late", SW_JOB_GUARANTEED, 0);
+	struct share full = make("full", SW_CLASS_GUARANTEED, 1000 * MIB), late = make("late", SW_CLASS_GUARANTEED, 0);
 	struct sw_share_folder *keeper = keep();
 	ticks(keeper, 2);
 	assert_int_equal(atomic_load(&full.shared->want) + atomic_load(&late.shared->want), SW_PAGE_RUN);
@@ -171,7 +171,7 @@ static void test_a_context_without_room(void **state)
 static void test_one_decides(void **state)
 {
 	(void)state;
-	struct share share = make("share", SW_JOB_GUARANTEED, 10 * MIB);
+	struct share share = make("share", SW_CLASS_GUARANTEED, 10 * MIB);
 	struct sw_share_folder *first = keep(), *second = keep();
 	assert_true(sw_share_folder_leads(first));
 	assert_false(sw_share_folder_leads(second));
@@ -189,7 +189,7 @@ static void test_one_decides(void **state)
 static void test_what_is_left_alone(void **state)
 {
 	(void)state;
-	struct share high = make("high", SW_JOB_GUARANTEED, 300 * MIB), low = make("low", SW_JOB_OPPORTUNISTIC, 200 * MIB);
+	struct share high = make("high", SW_CLASS_GUARANTEED, 300 * MIB), low = make("low", SW_CLASS_OPPORTUNISTIC, 200 * MIB);
 	struct sw_share_folder *keeper = keep();
 	char path[128];
 	snprintf(path, sizeof path, "%s/broken", folder);
@@ -215,14 +215,14 @@ static void test_what_is_left_alone(void **state)
 static void test_a_name_used_again(void **state)
 {
 	(void)state;
-	struct share low = make("low", SW_JOB_OPPORTUNISTIC, 100 * MIB), high = make("high", SW_JOB_GUARANTEED, 300 * MIB);
+	struct share low = make("low", SW_CLASS_OPPORTUNISTIC, 100 * MIB), high = make("high", SW_CLASS_GUARANTEED, 300 * MIB);
 	struct sw_share_folder *keeper = keep();
 	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&high.shared->watched), 1);
 	end(&high);
 	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&low.shared->yields), 0);
-	high = make("high", SW_JOB_GUARANTEED, 300 * MIB);
+	high = make("high", SW_CLASS_GUARANTEED, 300 * MIB);
 	ticks(keeper, 1);
 	assert_int_equal(atomic_load(&high.shared->watched), 1);
 	assert_int_equal(atomic_load(&low.shared->yields), 1);
@@ -235,7 +235,7 @@ static void test_a_name_used_again(void **state)
 static void test_another_gpu(void **state)
 {
 	(void)state;
-	struct share low = make("low", SW_JOB_OPPORTUNISTIC, 100 * MIB), high = make("high", SW_JOB_GUARANTEED, 0);
+	struct share low = make("low", SW_CLASS_OPPORTUNISTIC, 100 * MIB), high = make("high", SW_CLASS_GUARANTEED, 0);
 	struct sw_share_folder *keeper = keep();
 	atomic_store(&high.slot->gpus[1].charged_bytes, 500 * MIB);
 	ticks(keeper, 3);
@@ -254,7 +254,7 @@ static void test_another_gpu(void **state)
 static void test_terms_change(void **state)
 {
 	(void)state;
-	struct share share = make("share", SW_JOB_GUARANTEED, 10 * MIB);
+	struct share share = make("share", SW_CLASS_GUARANTEED, 10 * MIB);
 	struct sw_share_folder *keeper = keep();
 	struct sw_share_terms terms, read;
 	struct sw_share_orders orders;
@@ -280,7 +280,7 @@ static void test_terms_change(void **state)
 	sw_share_orders_get(share.page, &orders);
 	assert_false(orders.suspend);
 	/* Of an opportunistic one only less is sure; more is for the coordinator to say. */
-	terms.class = SW_JOB_OPPORTUNISTIC;
+	terms.class = SW_CLASS_OPPORTUNISTIC;
 	terms.asked_bytes = SW_PAGE_NO_LIMIT;
 	terms.asked_milli = 0;
 	sw_share_terms_change(share.page, &terms);
@@ -299,7 +299,7 @@ static void test_terms_change(void **state)
 static void test_terms_are_not_trusted(void **state)
 {
 	(void)state;
-	struct share share = make("share", SW_JOB_GUARANTEED, 10 * MIB);
+	struct share share = make("share", SW_CLASS_GUARANTEED, 10 * MIB);
 	struct sw_share_terms terms;
 	struct sw_share_orders orders;
 	atomic_store(&share.shared->job_class, 200);
@@ -310,7 +310,7 @@ static void test_terms_are_not_trusted(void **state)
 	memset(share.shared->neighbours, 'x', sizeof share.shared->neighbours);
 	sw_share_terms_get(share.page, &terms);
 	sw_share_orders_get(share.page, &orders);
-	assert_int_equal(terms.class, SW_JOB_GUARANTEED);
+	assert_int_equal(terms.class, SW_CLASS_GUARANTEED);
 	assert_non_null(terms.throttle);
 	assert_int_equal(terms.asked_milli, 0);
 	assert_int_equal(orders.share_milli, 1000);
@@ -323,8 +323,8 @@ static void test_terms_are_not_trusted(void **state)
 static void test_spoilt_pages(void **state)
 {
 	(void)state;
-	struct share bad = make("bad", SW_JOB_GUARANTEED, 10 * MIB), high = make("high", SW_JOB_GUARANTEED, 300 * MIB);
-	struct share low = make("low", SW_JOB_OPPORTUNISTIC, 200 * MIB);
+	struct share bad = make("bad", SW_CLASS_GUARANTEED, 10 * MIB), high = make("high", SW_CLASS_GUARANTEED, 300 * MIB);
+	struct share low = make("low", SW_CLASS_OPPORTUNISTIC, 200 * MIB);
 	struct sw_share_folder *keeper = keep();
 	ticks(keeper, 1);
 	for (unsigned i = 0; i < 3; i++) {

@@ -397,7 +397,7 @@ static void test_spec(void **state)
 		job->max_gpus = 8;
 		job->weight_milli = 2500;
 		job->deadline_ns = 77;
-		job->job_class = SW_TRACE_OPPORTUNISTIC;
+		job->job_class = SW_CLASS_OPPORTUNISTIC;
 		stage_job(&stage, 1, 0, "never-heard-of");
 		stage_rise(&stage, two_nodes, 2, &scripted, &sw_placement_count);
 		sw_world_model_spec(stage.model, 0, &spec);

@@ -26,7 +26,7 @@ static void test_sharing_slowdown(void **state)
 	stage.world->sharing_slowdown = true;
 	stage_job(&stage, 1, 1000, "vgg16");
 	struct sw_trace_job *guest = stage_job(&stage, 1, 100, "vgg16");
-	guest->job_class = SW_TRACE_OPPORTUNISTIC;
+	guest->job_class = SW_CLASS_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
 	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	assert_true(slow > 1000);
@@ -57,7 +57,7 @@ static void test_sharing_under_a_gate(void **state)
 	stage.world->sharing_slowdown = true;
 	stage.world->gate_milli = 1020;
 	stage_job(&stage, 1, 1000, "vgg16");
-	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_CLASS_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
 	const struct sw_profile *both[] = {profile, profile};
 	struct sw_prediction found[2];
@@ -121,7 +121,7 @@ static void test_sharing_by_stages(void **state)
 	host->iterations = 1000;
 	guest->iterations = 100;
 	host->iteration_ns = guest->iteration_ns = SW_NS_PER_S;
-	guest->job_class = SW_TRACE_OPPORTUNISTIC;
+	guest->job_class = SW_CLASS_OPPORTUNISTIC;
 	/* Data, GPU, network in microseconds: 0.9 s of data loading need two gaps of 0.5 s; what is
 	 * left of the second is the GPU's. */
 	memcpy(host->stage_us, (uint32_t[]){500000, 300000, 200000}, sizeof host->stage_us);
@@ -149,7 +149,7 @@ static void share_by_slices(struct stage *stage, int64_t gate_milli)
 	stage->world->sharing_by = SW_SHARING_BY_SLICES;
 	stage->world->gate_milli = gate_milli;
 	stage_job(stage, 1, 100, "resnet50");
-	stage_job(stage, 1, 100, "resnet50")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(stage, 1, 100, "resnet50")->job_class = SW_CLASS_OPPORTUNISTIC;
 	stage_job(stage, 1, 100, "resnet50");
 	assert_int_equal(profile_of(stage, "resnet50")->busy_milli, 1000);
 	stage_rise(stage, one_gpu, 1, &scripted, &sw_placement_count);
@@ -234,7 +234,7 @@ static void test_sharing_ends_by_preemption(void **state)
 	stage_begin(&stage, "ideal");
 	stage.world->sharing_slowdown = true;
 	stage_job(&stage, 1, 1000, "vgg16");
-	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(&stage, 1, 10000, "vgg16")->job_class = SW_CLASS_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
 	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
@@ -261,7 +261,7 @@ static void test_sharing_ends_by_moving(void **state)
 	stage_begin(&stage, "ideal"); /* moving is free */
 	stage.world->sharing_slowdown = true;
 	stage_job(&stage, 1, 1000, "vgg16");
-	stage_job(&stage, 1, 1000, "vgg16")->job_class = SW_TRACE_OPPORTUNISTIC;
+	stage_job(&stage, 1, 1000, "vgg16")->job_class = SW_CLASS_OPPORTUNISTIC;
 	const struct sw_profile *profile = profile_of(&stage, "vgg16");
 	uint32_t slow = slowdown_milli(&sw_predict_default, profile, &profile, 1);
 	stage_rise(&stage, two_nodes, 2, &scripted, &sw_placement_count);

@@ -156,7 +156,7 @@ static void begin(const struct sw_throttle *throttle)
 	world.brain = new_brain("a");
 }
 
-static struct model_job *wish(enum sw_share_class class, double work_ms, double idle_ms, uint64_t asked_bytes)
+static struct model_job *wish(enum sw_job_class class, double work_ms, double idle_ms, uint64_t asked_bytes)
 {
 	size_t i = world.count++;
 	struct model_job *job = model_add(&world.model, class, work_ms, idle_ms, 0);
@@ -164,7 +164,7 @@ static struct model_job *wish(enum sw_share_class class, double work_ms, double 
 	job->order.limit_bytes = asked_bytes;
 	world.specs[i] = *fixture_spec();
 	world.specs[i].gpu_memory_bytes = asked_bytes;
-	world.specs[i].opportunistic = class == SW_JOB_OPPORTUNISTIC;
+	world.specs[i].opportunistic = class == SW_CLASS_OPPORTUNISTIC;
 	world.wants[i] = fixture_want(i + 1, 1, SW_WANT_RUN, 1);
 	world.wants[i].spec = &world.specs[i];
 	world.spoilt[i] = true;
@@ -173,7 +173,7 @@ static struct model_job *wish(enum sw_share_class class, double work_ms, double 
 }
 
 /* A run that asked for so much, and takes so much. */
-static struct model_job *add(enum sw_share_class class, double work_ms, double idle_ms, uint64_t asked_bytes, uint64_t bytes)
+static struct model_job *add(enum sw_job_class class, double work_ms, double idle_ms, uint64_t asked_bytes, uint64_t bytes)
 {
 	uint64_t number = world.count + 1;
 	struct model_job *job = wish(class, work_ms, idle_ms, asked_bytes);
@@ -209,8 +209,8 @@ static void test_burst(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 400 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 400 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
 	model_run(&world.model, 5000);
 	assert_int_equal(low->order.limit_bytes, 600 * MIB);
 	assert_int_equal(high->seen.host_bytes + low->seen.host_bytes, 0);
@@ -239,8 +239,8 @@ static void test_neighbour_ends(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 600 * MIB);
-	add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 600 * MIB);
+	add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
 	model_run(&world.model, 3000);
 	assert_int_equal(high->order.limit_bytes, 600 * MIB);
 	end(LOW);
@@ -258,8 +258,8 @@ static void test_guaranteed_ends(void **state)
 {
 	(void)state;
 	begin(&sw_throttle_antman);
-	add(SW_JOB_GUARANTEED, 80, 20, 400 * MIB, 600 * MIB);
-	struct model_job *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
+	add(SW_CLASS_GUARANTEED, 80, 20, 400 * MIB, 600 * MIB);
+	struct model_job *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
 	model_run(&world.model, 3000);
 	assert_true(low->order.limit_bytes < 600 * MIB);
 	assert_int_equal(low->order.share_milli, 0);
@@ -270,11 +270,11 @@ static void test_guaranteed_ends(void **state)
 
 /* Who is to start where a burst has taken the memory waits until the opportunistic run has made
  * room for it, and does not wait for ever when nobody looks. */
-static void newcomer(enum sw_share_class class, bool blind)
+static void newcomer(enum sw_job_class class, bool blind)
 {
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 300 * MIB, 500 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 600 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 300 * MIB, 500 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 600 * MIB);
 	model_run(&world.model, 3000);
 	assert_int_equal(high->seen.charged_bytes + low->seen.charged_bytes, ALL);
 	wish(class, 50, 0, 100 * MIB);
@@ -293,9 +293,9 @@ static void newcomer(enum sw_share_class class, bool blind)
 static void test_newcomer(void **state)
 {
 	(void)state;
-	newcomer(SW_JOB_GUARANTEED, false);
-	newcomer(SW_JOB_OPPORTUNISTIC, false);
-	newcomer(SW_JOB_GUARANTEED, true);
+	newcomer(SW_CLASS_GUARANTEED, false);
+	newcomer(SW_CLASS_OPPORTUNISTIC, false);
+	newcomer(SW_CLASS_GUARANTEED, true);
 }
 
 /* A run on two GPUs takes the strictest of what it may on each. */
@@ -303,7 +303,7 @@ static void test_several_gpus(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *wide = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 100 * MIB);
+	struct model_job *wide = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 100 * MIB);
 	sw_agent_brain_free(world.brain);
 	world.brain = new_brain("b");
 	for (size_t i = 0; i < 3; i++) {
@@ -343,8 +343,8 @@ static void test_context_without_room(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *full = add(SW_JOB_OPPORTUNISTIC, 50, 0, ALL, 1000 * MIB);
-	add(SW_JOB_OPPORTUNISTIC, 50, 0, 300 * MIB, 0);
+	struct model_job *full = add(SW_CLASS_OPPORTUNISTIC, 50, 0, ALL, 1000 * MIB);
+	add(SW_CLASS_OPPORTUNISTIC, 50, 0, 300 * MIB, 0);
 	const struct sw_sync_sample samples[] = {
 		{.gpu = fixture_uuids[0], .memory_bytes = 1000 * MIB},
 		{.gpu = fixture_uuids[0], .has_run = true, .run = {1, 1}, .runtime = true, .charged_bytes = 1000 * MIB},
@@ -361,9 +361,9 @@ static void test_bounds_of_a_burst(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 300 * MIB, 900 * MIB);
-	add(SW_JOB_OPPORTUNISTIC, 50, 0, 200 * MIB, 100 * MIB);
-	struct model_job *other = add(SW_JOB_GUARANTEED, 10, 60, 500 * MIB, 50 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 300 * MIB, 900 * MIB);
+	add(SW_CLASS_OPPORTUNISTIC, 50, 0, 200 * MIB, 100 * MIB);
+	struct model_job *other = add(SW_CLASS_GUARANTEED, 10, 60, 500 * MIB, 50 * MIB);
 	model_run(&world.model, 4000);
 	assert_int_equal(high->order.limit_bytes, ALL - 500 * MIB);
 	assert_int_equal(other->order.limit_bytes, 500 * MIB);
@@ -384,8 +384,8 @@ static void test_strangers(void **state)
 {
 	(void)state;
 	begin(NULL);
-	add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 380 * MIB);
-	struct model_job *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
+	add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 380 * MIB);
+	struct model_job *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
 	low->seen.fixed_bytes = 16 * MIB;
 	model_run(&world.model, 3000);
 	model_put(low, 200 * MIB);
@@ -411,8 +411,8 @@ static void test_a_page_vanishes(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 600 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 600 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
 	model_run(&world.model, 3000);
 	world.spoilt[HIGH] = world.spoilt[LOW] = true;
 	model_run(&world.model, 3000);
@@ -431,8 +431,8 @@ static void test_a_page_vanishes(void **state)
 static double slowdown(const struct sw_throttle *throttle)
 {
 	begin(throttle);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 80, 20, 400 * MIB, 300 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 80, 20, 400 * MIB, 300 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
 	model_run(&world.model, 60000);
 	uint32_t first = high->iterations;
 	double worked = low->worked_ms;
@@ -457,10 +457,10 @@ static void test_standstill(void **state)
 {
 	(void)state;
 	begin(&sw_throttle_antman);
-	struct model_job *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
+	struct model_job *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
 	model_run(&world.model, 3000);
 	assert_int_equal(low->order.share_milli, 1000);
-	add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB);
+	add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB);
 	assert_int_equal(low->order.share_milli, 0);
 	model_run(&world.model, 4000);
 	assert_int_equal(low->order.share_milli, 0);
@@ -474,8 +474,8 @@ static void test_yield(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
 	assert_true(low->order.yields && high->order.watched);
 	uint32_t told = world.told;
 	model_run(&world.model, 5000);
@@ -496,8 +496,8 @@ static void test_wished_share(void **state)
 {
 	(void)state;
 	begin(NULL);
-	add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB);
-	struct model_job *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
+	add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB);
+	struct model_job *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
 	world.wants[LOW].gpu_share_milli = 300;
 	model_run(&world.model, 4000);
 	answer();
@@ -518,8 +518,8 @@ static void test_wished_share(void **state)
 static void restart_amid(bool looks_first)
 {
 	begin(&sw_throttle_antman);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 80, 20, 400 * MIB, 600 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 80, 20, 400 * MIB, 600 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 560 * MIB);
 	model_run(&world.model, 30500);
 	struct sw_coordinate_order before[] = {high->order, low->order};
 	restart("b");
@@ -552,7 +552,7 @@ static void test_blind_restart(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 80, 20, 400 * MIB, 300 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 80, 20, 400 * MIB, 300 * MIB);
 	restart("b");
 	world.model.decide = only_act;
 	world.wants[HIGH].gpu_limit_bytes = 200 * MIB;
@@ -569,8 +569,8 @@ static void test_strange_samples(void **state)
 {
 	(void)state;
 	begin(NULL);
-	struct model_job *high = add(SW_JOB_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB),
-			 *low = add(SW_JOB_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
+	struct model_job *high = add(SW_CLASS_GUARANTEED, 40, 60, 400 * MIB, 300 * MIB),
+			 *low = add(SW_CLASS_OPPORTUNISTIC, 50, 0, 600 * MIB, 300 * MIB);
 	model_run(&world.model, 3000);
 	struct sw_sync_sample samples[] = {
 		{.gpu = "GPU-unknown", .memory_bytes = 5 * MIB},

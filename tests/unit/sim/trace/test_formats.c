@@ -26,7 +26,7 @@ static void assert_ordinary(const struct sw_trace_job *job)
 	assert_int_equal(job->min_gpus, job->gpus);
 	assert_int_equal(job->max_gpus, job->gpus);
 	assert_int_equal(job->weight_milli, 1000);
-	assert_int_equal(job->job_class, SW_TRACE_GUARANTEED);
+	assert_int_equal(job->job_class, SW_CLASS_GUARANTEED);
 	assert_true(job->deadline_ns == SW_NEVER);
 	assert_int_equal(job->deadline_kind, SW_TRACE_NO_DEADLINE);
 }
@@ -71,7 +71,7 @@ static void test_muri(void **state)
 	assert_int_equal(job->stage_us[0], 600);
 	assert_int_equal(job->stage_us[1], 113000);
 	assert_int_equal(job->stage_us[2], 73000);
-	assert_int_equal(job->job_class, SW_TRACE_OPPORTUNISTIC);
+	assert_int_equal(job->job_class, SW_CLASS_OPPORTUNISTIC);
 }
 
 static void test_philly(void **state)
@@ -125,7 +125,7 @@ static void test_chronus(void **state)
 	assert_string(trace, jobs[0].tenant, "vc_a");
 	assert_int_equal(jobs[1].deadline_ns, (20 + 102) * 60 * S);
 	assert_int_equal(jobs[1].deadline_kind, SW_TRACE_SOFT);
-	assert_int_equal(jobs[2].job_class, SW_TRACE_OPPORTUNISTIC);
+	assert_int_equal(jobs[2].job_class, SW_CLASS_OPPORTUNISTIC);
 	assert_true(jobs[2].deadline_ns == SW_NEVER);
 	assert_int_equal(jobs[2].deadline_kind, SW_TRACE_NO_DEADLINE);
 }
@@ -148,7 +148,7 @@ static void test_elasticflow(void **state)
 	assert_int_equal(jobs[0].deadline_ns, 2065619 * S);
 	assert_int_equal(jobs[0].deadline_kind, SW_TRACE_STRICT);
 	assert_int_equal(jobs[0].batch_size, 64);
-	assert_int_equal(jobs[1].job_class, SW_TRACE_OPPORTUNISTIC);
+	assert_int_equal(jobs[1].job_class, SW_CLASS_OPPORTUNISTIC);
 	assert_true(jobs[1].deadline_ns == SW_NEVER);
 }
 
@@ -261,7 +261,7 @@ static void test_sharewell(void **state)
 	assert_int_equal(job->duration_ns, 60 * S);
 	assert_int_equal(job->min_gpus, 2);
 	assert_int_equal(job->max_gpus, 8);
-	assert_int_equal(job->job_class, SW_TRACE_OPPORTUNISTIC);
+	assert_int_equal(job->job_class, SW_CLASS_OPPORTUNISTIC);
 	assert_int_equal(job->deadline_ns, 99 * S + S / 2);
 	assert_int_equal(job->deadline_kind, SW_TRACE_SOFT);
 	assert_int_equal(job->weight_milli, 250);

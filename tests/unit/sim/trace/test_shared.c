@@ -166,7 +166,7 @@ static void test_known_rows(void **state)
 	assert_int_equal(job->duration_ns, INT64_C(926133) * SW_NS_PER_S);
 	assert_int_equal(job->iteration_ns, 921 * SW_NS_PER_MS);
 	assert_int_equal(job->iterations, 1005573);
-	assert_int_equal(job->job_class, SW_TRACE_OPPORTUNISTIC);
+	assert_int_equal(job->job_class, SW_CLASS_OPPORTUNISTIC);
 	SW_CLEANUP(sw_trace_freep) struct sw_trace *philly = must_load("philly/philly-jobs.csv.xz");
 	assert_int_equal(philly->jobs.items[0].submit_ns, 0);
 	/* 2017-09-04 10:30:41 to 2017-12-22 08:02:11 */
