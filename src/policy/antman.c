@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "policy/antman_muri.h"
+#include "policy/published/antman.h"
 
 #define SECOND INT64_C(1000000000)
 #define PLACES_MAX 64u	       /* nodes that one opportunistic job is scattered over, at most */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "policy/gittins_index.h"
+#include "policy/published/gittins.h"
 
 #define SECOND INT64_C(1000000000)
 #define HISTORY_MAX 2048
@@ -88,8 +89,9 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 	const struct account *account = sw_job_state(view, job);
 	int64_t index = 0;
 	if (sw_view_param(view, SAMPLES)->count > 0 || history->count >= HISTORY_MIN)
-		index = sw_gittins_index(history->samples, history->sums, history->count, sw_job_gpu_time(view, job) / SECOND,
-					 look_ahead(view, account->level), (int)sw_view_param(view, COMPAT)->number);
+		index = (sw_view_param(view, COMPAT)->number != 0 ? sw_gittins_published_index : sw_gittins_index)(
+			history->samples, history->sums, history->count, sw_job_gpu_time(view, job) / SECOND,
+			look_ahead(view, account->level));
 	const int64_t top = INT64_C(1) << 46;
 	return (int64_t)account->level * 2 * top + top - (index < top ? index : top);
 }

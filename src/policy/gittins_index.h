@@ -1,10 +1,9 @@
 /* The Gittins index of a job that has used `a`, from samples of what jobs use in all:
  *
- *	G(a) = P(S - a <= delta | S > a) / E[min(S - a, delta) | S > a]
+ * G(a) = P(S - a <= delta | S > a) / E[min(S - a, delta) | S > a]
  *
- * With k samples in (a, a + delta] and r beyond, this is k / (sum over the k of (s - a) + delta r): whole numbers, one division.
- * The `compat` form is that of the published artifact: it adds s instead of s - a, at the points just below each sample.
- */
+ * With k samples in (a, a + delta] and r beyond, this is k / (sum over the k of (s - a) + delta r):
+ * whole numbers, one division. */
 #ifndef SW_POLICY_GITTINS_INDEX_H
 #define SW_POLICY_GITTINS_INDEX_H
 
@@ -28,22 +27,17 @@ static inline size_t sw_gittins_above(const int64_t *samples, size_t count, int6
 	return low;
 }
 
-/* `sums[i]` is the sum of the first i samples. 0 beyond the last sample: it has lived longer than anybody known. */
-static inline int64_t sw_gittins_index(const int64_t *samples, const int64_t *sums, size_t count, int64_t a, int64_t delta, int compat)
+/* `sums[i]` is the sum of the first i samples. 0 beyond the last sample: it has lived longer than
+ * any known. */
+static inline int64_t sw_gittins_index(const int64_t *samples, const int64_t *sums, size_t count, int64_t a, int64_t delta)
 {
 	size_t first = sw_gittins_above(samples, count, a);
 	if (first == count || delta <= 0)
 		return 0;
-	if (compat) {
-		a = samples[first] - 1;
-		first = sw_gittins_above(samples, count, a);
-	}
 	size_t end = delta > INT64_MAX - a ? count : sw_gittins_above(samples, count, a + delta);
 	__extension__ typedef __int128 wide;
 	wide ending = (wide)(end - first);
-	wide spent = (wide)(sums[end] - sums[first]) + (wide)delta * (wide)(count - end);
-	if (!compat)
-		spent -= ending * a;
+	wide spent = (wide)(sums[end] - sums[first]) + (wide)delta * (wide)(count - end) - ending * a;
 	return spent <= 0 ? INT64_MAX / 4 : (int64_t)(ending * SW_GITTINS_UNIT / spent);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "policy/gittins_index.h"
+#include "policy/published/gittins.h"
 #include "unit/core/rig.h"
 
 /* ---- the index ---- */
@@ -19,7 +20,7 @@ static double index_of(const int64_t *samples, size_t count, int64_t a, int64_t 
 	assert_true(count < 64);
 	for (size_t i = 0; i < count; i++)
 		sums[i + 1] = sums[i] + samples[i];
-	return (double)sw_gittins_index(samples, sums, count, a, delta, compat) / (double)SW_GITTINS_UNIT;
+	return (double)(compat ? sw_gittins_published_index : sw_gittins_index)(samples, sums, count, a, delta) / (double)SW_GITTINS_UNIT;
 }
 
 /* Aim: for samples 4, 8 and 12 and a look of 4 ahead, the index is 1/12 at 0,

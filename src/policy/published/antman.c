@@ -8,7 +8,7 @@
  * binary fractions, and what such sums leave behind decides between GPUs that are equally loaded. So this file has floating-point numbers, unlike every
  * other policy: additions of them are the same on every machine.
  */
-#include "policy/antman_muri.h"
+#include "policy/published/antman.h"
 
 #define NODES_MAX 256u
 

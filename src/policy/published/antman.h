@@ -1,12 +1,13 @@
-/* AntMan as Muri's simulator has it: see antman_muri.c. */
-#ifndef SW_POLICY_ANTMAN_MURI_H
-#define SW_POLICY_ANTMAN_MURI_H
+/* AntMan as Muri's simulator has it: see antman.c beside this. */
+#ifndef SW_POLICY_PUBLISHED_ANTMAN_H
+#define SW_POLICY_PUBLISHED_ANTMAN_H
 
 #include <sharewell/policy.h>
 
 #define SW_ANTMAN_MURI_GPUS 1024u /* more are not used */
 
-/* What that simulator remembers of every GPU, in order of nodes. Jobs are their ids plus one; 0: nobody. */
+/* What that simulator remembers of every GPU, in order of nodes. Jobs are their ids plus one; 0:
+ * nobody. */
 struct sw_antman_muri {
 	double load[SW_ANTMAN_MURI_GPUS];
 	uint32_t owner[SW_ANTMAN_MURI_GPUS]; /* the guaranteed job that runs or has reserved it */
