@@ -46,7 +46,7 @@ static const struct sw_field fields[] = {
 	{"signal", SW_FIELD_I32, AT(signal), .min = INT32_MIN, .max = INT32_MAX, .required = true},
 	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
 };
-const struct sw_table sw_report_table = {"report", fields, SW_FIELD_COUNT(fields), sizeof(struct sw_report)};
+const struct sw_table sw_report_fields = {"report", fields, SW_FIELD_COUNT(fields), sizeof(struct sw_report)};
 
 int sw_report_record(const struct sw_report *report, sw_records *records, struct sw_err *err)
 {

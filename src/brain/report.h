@@ -29,7 +29,7 @@ struct sw_report {
 	json_t *failure; /* why it failed (trouble.c); borrowed; NULL: it did not */
 };
 
-extern const struct sw_table sw_report_table;
+extern const struct sw_table sw_report_fields;
 
 int sw_report_record(const struct sw_report *report, sw_records *records, struct sw_err *err);
 /* What it points to is the body's. */
