@@ -1,5 +1,5 @@
 #!/bin/sh
-# What README.md, docs/tour.md and docs/policies.md show is what the program does.
+# What README.md, docs/decisions.md and docs/policies.md show is what the program does.
 # Usage: pages.sh [--update]   (--update writes what the program prints into the pages)
 set -u
 : "${SW_SOURCE_DIR:=$(cd "$(dirname "$0")/../.." && pwd)}" "${SHAREWELL:=$SW_SOURCE_DIR/build/release/sharewell}"
@@ -7,7 +7,7 @@ export SW_SOURCE_DIR SHAREWELL
 here=$SW_SOURCE_DIR/tests/e2e
 status=0
 
-python3 "$here/page.py" "$@" "$SW_SOURCE_DIR/README.md" "$SW_SOURCE_DIR/docs/tour.md" || status=1
+python3 "$here/page.py" "$@" "$SW_SOURCE_DIR/README.md" "$SW_SOURCE_DIR/docs/decisions.md" || status=1
 python3 "$here/tables.py" "$@" "$SW_SOURCE_DIR/docs/policies.md" || status=1
 
 # The published numbers in README.md: its own commands, on the traces where they are.
