@@ -24,13 +24,13 @@ struct answers {
 static int write_jobs(FILE *stream, const void *what, struct sw_err *err)
 {
 	const struct answers *answers = what;
-	return sw_report_jobs_csv(stream, answers->results, answers->count, err);
+	return sw_results_jobs_csv(stream, answers->results, answers->count, err);
 }
 
 static int write_report(FILE *stream, const void *what, struct sw_err *err)
 {
 	const struct answers *answers = what;
-	return sw_report_html(stream, answers->results, answers->count, answers->command, err);
+	return sw_results_html(stream, answers->results, answers->count, answers->command, err);
 }
 
 /* The command line again, quoted for a shell where it must be. */
@@ -112,9 +112,9 @@ static int print_results(const struct sw_cli_study *study, const struct sw_cli_s
 		bool taken = is_stdout(values->jobs_out) || is_stdout(values->report);
 		return sw_cli_show_study(taken ? stderr : stdout, study, values, answers->results, err);
 	}
-	int r = study->record != NULL ? sw_report_json(stdout, study->record, err) : 0;
+	int r = study->record != NULL ? sw_results_json(stdout, study->record, err) : 0;
 	for (size_t i = 0; i < answers->count && r == 0; i++)
-		r = sw_report_json(stdout, answers->results[i], err);
+		r = sw_results_json(stdout, answers->results[i], err);
 	return r;
 }
 

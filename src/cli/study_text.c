@@ -112,7 +112,7 @@ static int show_table(FILE *out, const struct sw_cli_study *study, const struct 
 	if (more > 0)
 		rows[0] = study->record;
 	memcpy(rows + more, results, count * sizeof(void *));
-	return sw_report_table(out, rows, count + more, style, err);
+	return sw_results_table(out, rows, count + more, style, err);
 }
 
 int sw_cli_show_study(FILE *out, const struct sw_cli_study *study, const struct sw_cli_sim_values *values,

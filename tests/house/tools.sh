@@ -104,6 +104,10 @@ printf 'struct sw_one { int y; };\n' >"$tree/src/base/two.h"
 printf '`two.h`\n' >>"$tree/src/base/README.md"
 expect fail 'src/base/two.h:1: tags: struct sw_one stands in src/base/one.h:2 too' 'tidy: a tag in two headers is found' tidy_of
 tidy
+printf 'extern const int sw_one_of;\n' >"$tree/src/base/two.h"
+printf '`two.h`\n' >>"$tree/src/base/README.md"
+expect fail 'src/base/two.h:1: names: sw_one_of is declared in src/base/one.h:3 too' 'tidy: one name for two things is found' tidy_of
+tidy
 printf 'int sw_two(void);\n' >>"$tree/src/base/one.h"
 printf 'int sw_two(void)\n{\n\treturn 0; // sw_two()\n}\n' >>"$tree/src/base/one.c"
 expect fail 'src/base/one.h:4: callers: sw_two() has no caller' 'tidy: a function without callers is found' tidy_of

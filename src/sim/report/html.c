@@ -166,7 +166,7 @@ static int name_and_write(struct sw_html *page)
 	return write_page(page);
 }
 
-int sw_report_html(FILE *out, const struct sw_result *const *results, size_t count, const char *command, struct sw_err *err)
+int sw_results_html(FILE *out, const struct sw_result *const *results, size_t count, const char *command, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char **names = calloc(count + 1, sizeof *names);
 	struct sw_html page = {.out = out, .results = results, .count = count, .names = names, .command = command};

@@ -12,6 +12,6 @@
 /* The results are of one trace on one cluster; what differs (policy, placement, world) is told
  * apart. `command` is printed as the way to make the same report again; NULL leaves it out. The
  * size of the page is bounded by the number of results, not by the number of jobs. */
-int sw_report_html(FILE *out, const struct sw_result *const *results, size_t count, const char *command, struct sw_err *err);
+int sw_results_html(FILE *out, const struct sw_result *const *results, size_t count, const char *command, struct sw_err *err);
 
 #endif

@@ -56,7 +56,7 @@ static void write_job(FILE *out, const struct sw_outcome *job)
 		job->promotions, state_name(job->state));
 }
 
-int sw_report_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err)
+int sw_results_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err)
 {
 	fprintf(out,
 		"%sjob_id,num_gpu,submit_time,start_time,end_time,executed_time,JCT,duration,pending_time,preempt,migrate,restart,promote,"

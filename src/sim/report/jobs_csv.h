@@ -15,6 +15,6 @@
 #include "sim/result.h"
 
 /* With more than one result, a leading column `policy` tells them apart. */
-int sw_report_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err);
+int sw_results_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err);
 
 #endif

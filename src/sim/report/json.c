@@ -86,7 +86,7 @@ static bool put_run(json_t *object, const struct sw_result *result)
 	       put(object, "assumptions", lines(result->assumptions));
 }
 
-int sw_report_json(FILE *out, const struct sw_result *result, struct sw_err *err)
+int sw_results_json(FILE *out, const struct sw_result *result, struct sw_err *err)
 {
 	SW_CLEANUP(json_decrefp) json_t *object = json_object();
 	bool marked = object != NULL && (!result->recorded || put(object, "recorded", json_true()));

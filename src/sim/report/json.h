@@ -11,6 +11,6 @@
 /* Reals are rounded to six decimals; `log_hash` is a string of 16 hex digits; `assumptions` is an
  * array of lines. A `seed` beyond 2^63 - 1, which JSON readers would mangle, is a string. The
  * caller owns `out`, and finds late write errors when closing it. */
-int sw_report_json(FILE *out, const struct sw_result *result, struct sw_err *err);
+int sw_results_json(FILE *out, const struct sw_result *result, struct sw_err *err);
 
 #endif

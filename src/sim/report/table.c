@@ -223,7 +223,8 @@ static int write_body(struct table *table, char **names)
 	return 0;
 }
 
-int sw_report_table(FILE *out, const struct sw_result *const *results, size_t count, const struct sw_table_style *style, struct sw_err *err)
+int sw_results_table(FILE *out, const struct sw_result *const *results, size_t count, const struct sw_table_style *style,
+		     struct sw_err *err)
 {
 	struct table table = {.out = out, .results = results, .rows = count, .name_width = strlen("policy")};
 	if (style != NULL)

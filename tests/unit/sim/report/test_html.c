@@ -26,7 +26,7 @@ static int write_html(FILE *out, const void *context)
 {
 	const struct set *set = context;
 	struct sw_err err = {0};
-	return sw_report_html(out, set->results, set->count, COMMAND, &err);
+	return sw_results_html(out, set->results, set->count, COMMAND, &err);
 }
 
 static const char *const entities[] = {"&lt;", "&gt;", "&amp;", "&quot;", "&#39;"};
@@ -399,7 +399,7 @@ static void test_full(void **state)
 	const struct sw_result *const results[] = {result};
 	struct sw_err err = {0};
 	assert_non_null(out);
-	assert_int_equal(sw_report_html(out, results, 1, NULL, &err), SW_EIO);
+	assert_int_equal(sw_results_html(out, results, 1, NULL, &err), SW_EIO);
 	assert_string_equal(err.fact, "cannot write the HTML report");
 }
 

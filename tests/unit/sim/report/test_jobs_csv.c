@@ -23,7 +23,7 @@ static int write_csv(FILE *out, const void *context)
 {
 	const struct set *set = context;
 	struct sw_err err = {0};
-	return sw_report_jobs_csv(out, set->results, set->count, &err);
+	return sw_results_jobs_csv(out, set->results, set->count, &err);
 }
 
 static void assert_csv(const struct set *set, const char *expected)

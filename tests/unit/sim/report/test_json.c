@@ -16,7 +16,7 @@
 static int write_json(FILE *out, const void *context)
 {
 	struct sw_err err = {0};
-	return sw_report_json(out, context, &err);
+	return sw_results_json(out, context, &err);
 }
 
 /* The parsed object; the caller decrefs. */
@@ -148,7 +148,7 @@ static void test_full(void **state)
 	struct sw_err err = {0};
 	assert_non_null(out);
 	setvbuf(out, NULL, _IONBF, 0);
-	assert_int_equal(sw_report_json(out, result, &err), SW_EIO);
+	assert_int_equal(sw_results_json(out, result, &err), SW_EIO);
 	assert_string_equal(err.fact, "cannot write the result of 'las' as JSON");
 }
 

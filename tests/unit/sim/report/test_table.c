@@ -22,7 +22,7 @@ static int write_table(FILE *out, const void *context)
 {
 	const struct set *set = context;
 	struct sw_err err = {0};
-	return sw_report_table(out, set->results, set->count, &set->style, &err);
+	return sw_results_table(out, set->results, set->count, &set->style, &err);
 }
 
 /* All lines of the box are equally wide, and no wider than allowed. Returns that width. */
