@@ -157,18 +157,18 @@ int sw_brain_record_gone(const char *node, struct sw_run_id id, sw_records *reco
 static struct sw_run *wished(const struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_sync_run *said)
 {
 	struct sw_live *live = sw_brain_live(brain, said->id.job);
-	if (live == NULL || live->run_epoch != said->id.epoch)
+	if (live == NULL || live->epoch != said->id.epoch)
 		return NULL;
 	return sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
 }
 
 /* Whether it is off its GPUs whole, where that was wished. */
-static int hear_depth(const struct sw_brain_node *node, const struct sw_live *live, const struct sw_run *run,
+static int hear_depth(const struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_live *live, const struct sw_run *run,
 		      const struct sw_sync_run *said, sw_records *records, struct sw_err *err)
 {
 	char why[SW_FAILURE_LINE_MAX + 1];
 	const char *detail = said->detail != NULL ? said->detail : "it cannot leave its GPUs whole";
-	if (said->state != SW_RUN_SUSPENDED || !live->parked || !live->deep)
+	if (said->state != SW_RUN_SUSPENDED || !sw_brain_is_suspended(brain, live) || !live->deep)
 		return 0;
 	if (said->depth == SW_DEPTH_OFF && !run->off)
 		return record_report(node->name, said->id, SW_REPORT_OFF, "", records, err);
@@ -180,24 +180,24 @@ static int hear_depth(const struct sw_brain_node *node, const struct sw_live *li
 }
 
 /* What it leaves on its GPUs while it is suspended. */
-static int hear_memory(const struct sw_brain_node *node, const struct sw_live *live, const struct sw_run *run,
+static int hear_memory(const struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_live *live, const struct sw_run *run,
 		       const struct sw_sync_run *said, sw_records *records, struct sw_err *err)
 {
 	/* What was taken off whole has left its GPUs, whatever it would do otherwise. */
 	if (said->frees != run->frees && !run->off)
 		return record_report(node->name, said->id, said->frees ? SW_REPORT_FREES : SW_REPORT_STAYS, "", records, err);
-	if (said->held && !run->held && said->state == SW_RUN_SUSPENDED && live->parked)
+	if (said->held && !run->held && said->state == SW_RUN_SUSPENDED && sw_brain_is_suspended(brain, live))
 		return record_report(node->name, said->id, SW_REPORT_HELD, "", records, err);
 	return 0;
 }
 
 /* What has become of a move. */
-static int hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said, bool up_to_date,
-		     sw_records *records, struct sw_err *err)
+static int hear_move(const struct sw_brain *brain, const struct sw_live *live, const struct sw_brain_node *node,
+		     const struct sw_sync_run *said, bool up_to_date, sw_records *records, struct sw_err *err)
 {
 	char clean[SW_FAILURE_LINE_MAX + 1] = "";
 	const char *why = "";
-	enum sw_moved moved = sw_brain_hear_move(node, run, said, up_to_date, node->heard_at, &why);
+	enum sw_moved moved = sw_brain_hear_move(brain, live, node, said, up_to_date, &why);
 	if (moved == SW_MOVED_NOT)
 		return 0;
 	if (moved == SW_MOVED_REFUSED)
@@ -221,9 +221,9 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 	default:
 		if (run->heard >= SW_HEARD_RUNNING) {
 			const struct sw_live *live = sw_brain_live(brain, said->id.job);
-			int r = hear_move(node, run, said, up_to_date, records, err);
-			r = r < 0 ? r : hear_memory(node, live, run, said, records, err);
-			return r < 0 ? r : hear_depth(node, live, run, said, records, err);
+			int r = hear_move(brain, live, node, said, up_to_date, records, err);
+			r = r < 0 ? r : hear_memory(brain, node, live, run, said, records, err);
+			return r < 0 ? r : hear_depth(brain, node, live, run, said, records, err);
 		}
 		return record_report(node->name, said->id, SW_REPORT_RUNNING, said->frees ? SW_BRAIN_FREES : "", records, err);
 	}
@@ -247,7 +247,7 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 	for (size_t j = 0; j < node->jobs.count && records->count < most; j++) {
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
-		const struct sw_run_id id = {node->jobs.items[j] + UINT64_C(1), live->run_epoch};
+		const struct sw_run_id id = {node->jobs.items[j] + UINT64_C(1), live->epoch};
 		if (run->heard != SW_HEARD_RUNNING || sw_told_find(told, id) != NULL)
 			continue;
 		int r = sw_brain_record_loss(brain, node->name, id, "lost", records, err);
@@ -442,7 +442,7 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 		.array_index = live->array_index,
 		.is_member = live->is_member,
 		.is_prerun = live->is_prerun,
-		.is_again = live->run_epoch > 1,
+		.is_again = live->epoch > 1,
 		.gpus = (uint32_t)__builtin_popcountll(run->mask),
 		.gpu_memory_bytes = engine_job->gpu_memory_bytes,
 		.is_opportunistic = engine_job->job_class == SW_CLASS_OPPORTUNISTIC,
@@ -490,15 +490,16 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 {
 	const struct sw_live *live = &brain->jobs.items[id];
 	struct sw_want *want = &answer->message.wants[answer->message.want_count++];
-	*want = (struct sw_want){.id = {id + 1, live->run_epoch}, .want = live->parked ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
-	want->deep = live->parked && live->deep;
-	want->held = live->parked && run->held;
-	if ((live->parked || run->from != 0) && !say_why(brain, answer, want))
+	bool suspended = sw_brain_is_suspended(brain, live);
+	*want = (struct sw_want){.id = {id + 1, live->epoch}, .want = suspended ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
+	want->deep = suspended && live->deep;
+	want->held = suspended && run->held;
+	if ((suspended || sw_brain_leaves(brain, live) != 0) && !say_why(brain, answer, want))
 		return SW_ENOMEM;
 	sw_brain_limit(brain, id, want);
 	if (!name_gpus(answer, node, run->mask, &want->gpus))
 		return SW_ENOMEM;
-	if (live->parked || is_known || answer->order_bytes >= SW_ANSWER_ORDERS_BYTES || answer->orders.count >= SW_ANSWER_ORDERS_MAX)
+	if (suspended || is_known || answer->order_bytes >= SW_ANSWER_ORDERS_BYTES || answer->orders.count >= SW_ANSWER_ORDERS_MAX)
 		return 0;
 	int r = make_order(brain, answer, id + UINT64_C(1), run, node->name, want);
 	if (r == 0 && want->spec != NULL)
@@ -521,7 +522,7 @@ static int want_runs(const struct sw_brain *brain, struct answer *answer, const 
 			continue; /* the run before this one may still be alive */
 		if (run->heard == SW_HEARD_EXITED)
 			continue; /* it waits for the others of its gang; the words about it are below */
-		bool is_known = sw_told_find(told, (struct sw_run_id){id + UINT64_C(1), live->run_epoch}) != NULL;
+		bool is_known = sw_told_find(told, (struct sw_run_id){id + UINT64_C(1), live->epoch}) != NULL;
 		if (!is_known && room == 0)
 			continue;
 		room -= !is_known;

@@ -8,7 +8,7 @@
  * Invariants:
  *  1. the state is a function of the applied records alone, except what is marked volatile: when nodes were answered, what agents said last, versions;
  *  2. job n of the users is job n - 1 of the engine, and both know the same jobs: numbers are never used twice, and those that were forgotten or skipped are known to neither;
- *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is parked there and the engine does not run it (runs.c);
+ *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is suspended there and the engine does not run it (runs.c);
  *  4. a job ends once: nothing that comes later changes its end.
  */
 #ifndef SW_BRAIN_BRAIN_H

@@ -70,7 +70,7 @@ static bool would_lose(const struct sw_brain *brain, uint64_t job)
 	enum sw_heard least = own->stop_rule == SW_STOP_RESTART ? SW_HEARD_RUNNING : SW_HEARD_NOTHING;
 	for (uint32_t r = 0; r < live->run_count; r++)
 		runs |= live->runs[r].heard >= least && live->runs[r].heard <= SW_HEARD_RUNNING;
-	return runs && !live->parked && !(live->parks && sw_job_may_stop(sw_engine_view(brain->engine), own));
+	return runs && !sw_brain_is_suspended(brain, live) && !(live->parks && sw_job_may_stop(sw_engine_view(brain->engine), own));
 }
 
 static const char *why_lost(const struct sw_brain *brain, uint64_t job)
@@ -221,9 +221,6 @@ static int cancel(struct sw_brain *brain, struct sw_job_id id, struct sw_err *er
 	snprintf(live->reason, sizeof live->reason, "cancelled");
 	live->ended_at = brain->now;
 	sw_heap_remove(&brain->retries, id.v);
-	/* A kill is told of what runs alone. */
-	if (live->parked && sw_brain_drop_runs(brain, id.v) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return step(brain, SW_EV_CANCEL, id, err);
 }
 
@@ -234,14 +231,14 @@ static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err 
 	return sw_engine_job(brain->engine, id)->state > SW_JOB_RUNNING ? 0 : cancel(brain, id, err);
 }
 
-/* Its run is over, parked or not, and nothing of it is kept. With `competes` it waits for another at once; else as it did, or held. */
+/* Its run is over, suspended or not, and nothing of it is kept. With `competes` it waits for another at once; else as it did, or held. */
 static int begin_again(struct sw_brain *brain, struct sw_job_id id, bool competes, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id.v];
 	struct sw_event events[3];
 	size_t count = 0;
 	bool runs = sw_engine_job(brain->engine, id)->state == SW_JOB_RUNNING;
-	if (!runs && !live->parked)
+	if (!runs && !sw_brain_is_suspended(brain, live))
 		return 0;
 	if (sw_stop_note(brain, id.v, SW_STOP_ANEW, SW_STOPPED_BY_POLICY, 0) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -292,7 +289,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 			return step(brain, SW_EV_HOLD_NEXT, id, err);
 		if (json_is_true(json_object_get(body, "force")) && would_lose(brain, (uint64_t)number))
 			return begin_again(brain, id, false, err);
-		/* What cannot be parked is dropped by the step, and this with it. */
+		/* What cannot be suspended is dropped by the step, and this with it. */
 		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
 			sw_brain_set_deep(brain, live);
 		return step(brain, SW_EV_HOLD, id, err);
@@ -306,7 +303,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 				    : step(brain, SW_EV_RELEASE, (struct sw_job_id){(uint32_t)(prerun - 1)}, err);
 		}
 		return live->depend_count > 0 || live->stranded || r < 0 ? r : step(brain, SW_EV_RELEASE, id, err);
-	default: /* requeue: stop it and let it compete again; what would be parked or is goes too */
+	default: /* requeue: stop it and let it compete again; what would be suspended or is goes too */
 		return begin_again(brain, id, job->state == SW_JOB_RUNNING && !live->user_held, err);
 	}
 }

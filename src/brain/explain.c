@@ -98,7 +98,7 @@ static struct room room_on(const struct sw_brain *brain, const struct sw_job *jo
 		return (struct room){0};
 	for (size_t j = 0; j < node->jobs.count; j++) {
 		const struct sw_live *live = &brain->jobs.items[node->jobs.items[j]];
-		if (!live->parked)
+		if (!sw_brain_is_suspended(brain, live))
 			taken |= sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))->mask;
 	}
 	uint64_t shut = sw_brain_shut_mask(node->gpus, node->shape.gpus);
@@ -111,7 +111,7 @@ static bool competes(const struct sw_brain *brain, const struct sw_live *live, c
 {
 	const struct sw_view *view = sw_engine_view(brain->engine);
 	uint32_t quota = sw_view_tenant_quota(view, job->tenant);
-	if (!sw_job_is_waiting(job) || live->parked || live->user_held || live->depend_count > 0)
+	if (!sw_job_is_waiting(job) || sw_brain_is_suspended(brain, live) || live->user_held || live->depend_count > 0)
 		return false;
 	return job->job_class != SW_CLASS_GUARANTEED || quota == UINT32_MAX ||
 	       (uint64_t)sw_view_tenant_held(view, job->tenant) + job->min_gpus <= quota;
@@ -177,8 +177,8 @@ bool sw_brain_shut_out(const struct sw_brain *brain, uint64_t id, char *text, si
 
 /* ---- the others */
 
-/* What must happen for a parked run to go on. */
-static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_job_view *view, char *text, size_t size)
+/* What must happen for a suspended run to go on. */
+static void explain_suspended(struct sw_brain *brain, uint64_t id, const struct sw_job_view *view, char *text, size_t size)
 {
 	const struct sw_live *live = &brain->jobs.items[id - 1];
 	const char *node = brain->nodes.items[live->runs[0].node].name;
@@ -190,7 +190,9 @@ static void explain_parked(struct sw_brain *brain, uint64_t id, const struct sw_
 							      : "";
 	uint64_t occupant = sw_brain_occupant(brain, (uint32_t)(id - 1));
 	/* Moments come first: behind a quote clients leave them as they are. */
-	add(text, size, "it was suspended at %s%s%s, ", moment(live->parked_at, at), has_stop ? " " : "", has_stop ? stop.why : "");
+	add(text, size, "it was suspended at %s%s%s, ",
+	    moment(sw_engine_stands_since(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)}), at), has_stop ? " " : "",
+	    has_stop ? stop.why : "");
 	if (live->user_held)
 		add(text, size, "stands still on node %s%s until 'sharewell resume %llu'", node, depth, (unsigned long long)id);
 	else if (occupant != 0)
@@ -286,14 +288,15 @@ static void explain_completing(const struct sw_brain *brain, const struct sw_liv
 }
 
 /* A run of it may be alive on a node that does not answer. */
-static void explain_silence(const struct sw_live *live, const struct sw_job_view *view, char *text, size_t size)
+static void explain_silence(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job_view *view, char *text,
+			    size_t size)
 {
 	char at[SW_WHEN_SIZE], span[32];
 	snprintf(text, size, "node %s has not answered since %s", view->unreachable, moment(view->unreachable_since, at));
 	if (live->lease_ns > 0)
 		add(text, size, "; it may run there for its lease of %s, then it is stopped there and starts anew elsewhere",
 		    sw_format_duration(live->lease_ns, span));
-	else if (live->run_count > 0 && !live->parked)
+	else if (live->run_count > 0 && !sw_brain_is_suspended(brain, live))
 		add(text, size, "; it goes on there, as far as is known, and is found again when the node is back");
 	else
 		add(text, size, "; its last run may still be there, so it waits until the node is back");
@@ -316,7 +319,7 @@ static void add_stop(const struct sw_brain *brain, uint64_t id, char *text, size
 	const struct sw_live *live = sw_brain_live(brain, id);
 	struct sw_stop_view stop;
 	char at[SW_WHEN_SIZE];
-	if (live->run_epoch > 0 && sw_brain_stop(brain, id, &stop) && stop.until == SW_TIME_NEVER)
+	if (live->epoch > 0 && sw_brain_stop(brain, id, &stop) && stop.until == SW_TIME_NEVER)
 		add(text, size, "%sits last run was %s at %s %s", text[0] != '\0' ? "; " : "", stop.kind, moment(stop.at, at), stop.why);
 }
 
@@ -343,15 +346,15 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 	else if (strcmp(view.state, "CG") == 0)
 		explain_completing(brain, live, &view, text, size);
 	else if (strcmp(view.state, "UN") == 0)
-		explain_silence(live, &view, text, size);
+		explain_silence(brain, live, &view, text, size);
 	else if (live->ended_at != SW_TIME_NEVER)
 		explain_end(brain, &view, text, size);
 	else if (sw_heap_has(&brain->retries, (uint32_t)(id - 1)) && !live->user_held && view.failure[0] != '\0')
 		add_failure(&view, text, size);
 	else if (live->depend_count > 0)
 		explain_dependency(sw_brain_awaits(live), text, size);
-	else if (live->parked)
-		explain_parked(brain, id, &view, text, size);
+	else if (sw_brain_is_suspended(brain, live))
+		explain_suspended(brain, id, &view, text, size);
 	else if (live->user_held && live->run_count == 0) {
 		add_stop(brain, id, text, size);
 		add(text, size, "%sit is on hold; 'sharewell resume %llu' lets it go", text[0] != '\0' ? "; " : "", (unsigned long long)id);

@@ -1,4 +1,5 @@
 /* The fold: journal records applied to the state, one by one. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,15 @@ int sw_brain_step(struct sw_brain *brain, const struct sw_event *events, size_t 
 			if (sw_depends_end(brain, events[e].job.v) < 0)
 				return sw_err_set(err, SW_ENOMEM, "out of memory");
 	return 0;
+}
+
+int sw_brain_tell(struct sw_brain *brain, struct sw_event fact, struct sw_err *err)
+{
+	struct sw_step outcome;
+	int r = sw_engine_hear(brain->engine, brain->now, &fact, 1, &outcome, err);
+	/* Nothing follows from it: the engine wakes when it would have. */
+	assert(r < 0 || outcome.command_count == 0);
+	return r;
 }
 
 static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err *err)
@@ -391,15 +401,13 @@ static int apply_node_lost(struct sw_brain *brain, json_t *body, struct sw_err *
 	if (node == NULL)
 		return sw_err_set(err, SW_EBUG, "a record names a node that is not there");
 	node->up = false;
-	if (sw_brain_drop_parked(brain, node) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	while (node->ghosts.count > 0)
 		sw_brain_lay_ghost(brain, node, node->ghosts.count - 1);
 	int r = step_one(brain, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {(uint32_t)(node - brain->nodes.items)}}, err);
 	return r < 0 ? r : sw_brain_settle(brain, err); /* some may not start a second time */
 }
 
-/* Whether a parked run that ended did so by itself, before it stood still. */
+/* Whether a suspended run that ended did so by itself, before it stood still. */
 static bool ended_by_itself(int signal, const char *reason)
 {
 	return reason[0] == '\0' ? signal == 0 : strcmp(reason, SW_REASON_TIME_LIMIT) == 0 || strcmp(reason, SW_REASON_MEMORY_LIMIT) == 0;
@@ -439,13 +447,10 @@ static int tell_keeps(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 static int hear_held(struct sw_brain *brain, struct sw_run *run, uint32_t id, struct sw_err *err)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
-	if (!live->parked)
+	if (!sw_brain_is_suspended(brain, live))
 		return 0;
 	run->held = true;
 	sw_brain_touch(brain, live);
-	/* Where another has begun, its memory counts from now on, and no run is stopped. */
-	if (sw_brain_has_begun_beside(brain, id, run))
-		return tell_keeps(brain, id, err);
 	return step_one(brain, (struct sw_event){.kind = SW_EV_STAY, .job = {id}, .epoch = live->epoch, .where = run->node}, err);
 }
 
@@ -453,10 +458,10 @@ static int hear_held(struct sw_brain *brain, struct sw_run *run, uint32_t id, st
 static int hear_frees(struct sw_brain *brain, struct sw_run *run, uint32_t id, bool frees, struct sw_err *err)
 {
 	run->frees = frees;
-	return frees || !brain->jobs.items[id].parked ? tell_keeps(brain, id, err) : hear_held(brain, run, id, err);
+	return frees || !sw_brain_is_suspended(brain, &brain->jobs.items[id]) ? tell_keeps(brain, id, err) : hear_held(brain, run, id, err);
 }
 
-int sw_brain_lose_parked(struct sw_brain *brain, uint32_t id, struct sw_err *err)
+int sw_brain_lose_suspended(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
 	uint32_t epoch = live->epoch;
@@ -475,12 +480,15 @@ static int hear_start(struct sw_brain *brain, const struct sw_brain_node *node, 
 		      struct sw_err *err)
 {
 	struct sw_live *live = sw_brain_live(brain, report->job);
+	const struct sw_event begun = {.kind = SW_EV_BEGUN, .job = {(uint32_t)(report->job - 1)}, .epoch = live->epoch};
+	bool begins = run->heard < SW_HEARD_RUNNING && report->state != SW_REPORT_STARTING;
 	run->leased = run->heard == SW_HEARD_NOTHING ? node->leases : run->leased;
 	run->heard = report->state == SW_REPORT_STARTING ? SW_HEARD_STARTING : SW_HEARD_RUNNING;
 	run->frees = strcmp(report->reason, SW_BRAIN_FREES) == 0;
 	if (live->started_at == SW_TIME_NEVER && run->heard == SW_HEARD_RUNNING)
 		live->started_at = brain->now;
-	return tell_keeps(brain, (uint32_t)(report->job - 1), err);
+	int r = begins ? sw_brain_tell(brain, begun, err) : 0;
+	return r < 0 ? r : tell_keeps(brain, (uint32_t)(report->job - 1), err);
 }
 
 static int hear_exit(struct sw_brain *brain, struct sw_run *run, const struct sw_report *report, struct sw_err *err)
@@ -490,9 +498,9 @@ static int hear_exit(struct sw_brain *brain, struct sw_run *run, const struct sw
 	run->heard = SW_HEARD_EXITED;
 	run->code = report->code;
 	run->signal = report->signal;
-	if (live->parked && !ended_by_itself(report->signal, report->reason)) {
+	if (sw_brain_is_suspended(brain, live) && !ended_by_itself(report->signal, report->reason)) {
 		snprintf(live->reason, sizeof live->reason, "lost while suspended");
-		return sw_brain_lose_parked(brain, id, err);
+		return sw_brain_lose_suspended(brain, id, err);
 	}
 	int r = report->failure != NULL ? sw_brain_note_failure(brain, id, run->node, report->failure, err) : 0;
 	if (r < 0)
@@ -525,7 +533,7 @@ static int hear_report(struct sw_brain *brain, struct sw_brain_node *node, struc
 	int r = 0;
 	switch (report->state) {
 	case SW_REPORT_OFF:
-		run->off = run->frees = live->parked && live->deep;
+		run->off = run->frees = sw_brain_is_suspended(brain, live) && live->deep;
 		return tell_keeps(brain, id, err);
 	case SW_REPORT_FREES:
 	case SW_REPORT_STAYS:
@@ -533,7 +541,7 @@ static int hear_report(struct sw_brain *brain, struct sw_brain_node *node, struc
 	case SW_REPORT_HELD:
 		return hear_held(brain, run, id, err);
 	case SW_REPORT_REFUSED:
-		r = live->parked && live->deep ? sw_brain_refuse_deep(brain, id, report->reason) : 0;
+		r = sw_brain_is_suspended(brain, live) && live->deep ? sw_brain_refuse_deep(brain, id, report->reason) : 0;
 		return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 	case SW_REPORT_MOVED:
 	case SW_REPORT_UNMOVED:
@@ -557,11 +565,11 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return 0;
 	}
 	/* Journals of earlier versions: what goes on here was stopped and started anew there, and this is of its next run. */
-	bool is_next = live != NULL && live->run_count == 1 && live->runs[0].from != 0 && live->run_epoch + 1 == report.epoch;
-	int r = is_next ? sw_brain_begin_anew(brain, (uint32_t)(report.job - 1), err) : 0;
-	if (r < 0)
-		return r;
-	struct sw_run *run = node != NULL && live != NULL && live->run_epoch == report.epoch
+	bool is_next = live != NULL && sw_brain_leaves(brain, live) != 0 && live->epoch + 1 == report.epoch;
+	const struct sw_event anew = {.kind = SW_EV_ANEW, .job = {(uint32_t)(report.job - 1)}, .epoch = is_next ? live->epoch : 0};
+	if (is_next && sw_brain_step(brain, &anew, 1, err) < 0)
+		return SW_ENOMEM;
+	struct sw_run *run = node != NULL && live != NULL && live->epoch == report.epoch
 				     ? sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))
 				     : NULL;
 	return run != NULL ? hear_report(brain, node, run, &report, err) : 0; /* else: about a run that is over */

@@ -38,11 +38,11 @@ static struct state_name state_of(const struct sw_brain *brain, const struct sw_
 		return (struct state_name){"UN", "UNREACHABLE"};
 	switch (job->state) {
 	case SW_JOB_WAITING:
-		return live->parked ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
+		return sw_brain_is_suspended(brain, live) ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_SUSPENDED:
 		return (struct state_name){"S", "SUSPENDED"};
 	case SW_JOB_HELD:
-		return live->parked ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
+		return sw_brain_is_suspended(brain, live) ? (struct state_name){"S", "SUSPENDED"} : (struct state_name){"PD", "PENDING"};
 	case SW_JOB_RUNNING:
 		return has_started(live) ? (struct state_name){"R", "RUNNING"} : (struct state_name){"CF", "CONFIGURING"};
 	case SW_JOB_FINISHED:
@@ -140,16 +140,17 @@ static const char *reason_of(const struct sw_brain *brain, const struct sw_live 
 	if (job->state == SW_JOB_RUNNING && !has_started(live) &&
 	    (sw_brain_leaver(brain, job->id.v) != 0 || sw_brain_parting(brain, job->id.v) != 0))
 		return "its GPUs are being freed";
-	if (live->run_count == 1 && live->runs[0].from != 0)
+	if (sw_brain_leaves(brain, live) != 0)
 		return "on its way to other GPUs";
 	return live->reason;
 }
 
 /* All its parts are off their GPUs, or not all yet. */
-static enum sw_run_depth depth_of(const struct sw_live *live)
+static enum sw_run_depth depth_of(const struct sw_brain *brain, const struct sw_live *live)
 {
-	if (!live->parked || !live->deep)
-		return live->parked && live->not_deep != NULL ? SW_DEPTH_REFUSED : SW_DEPTH_USUAL;
+	bool suspended = sw_brain_is_suspended(brain, live);
+	if (!suspended || !live->deep)
+		return suspended && live->not_deep != NULL ? SW_DEPTH_REFUSED : SW_DEPTH_USUAL;
 	for (uint32_t r = 0; r < live->run_count; r++)
 		if (!live->runs[r].off && live->runs[r].heard != SW_HEARD_EXITED)
 			return SW_DEPTH_LEAVING;
@@ -186,12 +187,12 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.model = live->model != NULL ? live->model : live->name,
 		.tenant = brain->tenants.items[live->tenant],
 		.reason = reason_of(brain, live, job),
-		.held_by = live->parked && live->user_held ? live->held_by : SW_NOBODY,
+		.held_by = sw_brain_is_suspended(brain, live) && live->user_held ? live->held_by : SW_NOBODY,
 		.held = live->user_held && job->state < SW_JOB_FINISHED,
 		.uid = live->uid,
 		.gid = live->gid,
 		.gpus = job->state == SW_JOB_RUNNING ? job->gpus_held : job->gpus,
-		.epoch = live->run_epoch,
+		.epoch = live->epoch,
 		.restarts = job->restarts,
 		.preemptions = job->preemptions,
 		.code = live->code,
@@ -208,9 +209,9 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 		.limit_milli = live->limit_milli,
 		.is_opportunistic = job->job_class == SW_CLASS_OPPORTUNISTIC,
 		.is_paused = job->paused,
-		.depth = depth_of(live),
+		.depth = depth_of(brain, live),
 		.not_deep = live->not_deep != NULL ? live->not_deep : "",
-		.is_moving = live->run_count == 1 && live->runs[0].from != 0,
+		.is_moving = sw_brain_leaves(brain, live) != 0,
 		.unmoved = live->unmoved != NULL ? live->unmoved : "",
 		.unreachable = far != NULL ? far->name : "",
 		.unreachable_since = far != NULL ? far->silent_since : SW_TIME_NEVER,
@@ -227,7 +228,7 @@ bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, st
 	if (live == NULL || index >= live->run_count)
 		return false;
 	const struct sw_run *run = &live->runs[index];
-	*ret_part = (struct sw_part_view){brain->nodes.items[run->node].name, run->mask, live->run_epoch};
+	*ret_part = (struct sw_part_view){brain->nodes.items[run->node].name, run->mask, live->epoch};
 	return true;
 }
 
@@ -346,22 +347,26 @@ static bool is_at(const struct sw_brain *brain, const struct sw_live *live, uint
 	return count == live->run_count;
 }
 
-/* Whether the runs are on exactly the GPUs that the engine gave the job. */
-static bool is_where_it_should_be(const struct sw_brain *brain, uint32_t id)
+/* Invariants 1 and 2 of runs.c, and 3 of brain.h. */
+static int check_runs(const struct sw_brain *brain, const struct sw_live *live, const struct sw_job *job, struct sw_err *err)
 {
-	return is_at(brain, &brain->jobs.items[id], sw_engine_parts(brain->engine, (struct sw_job_id){id}));
-}
-
-/* Invariants 1 and 2 of runs.c. */
-static int check_parked(const struct sw_brain *brain, uint32_t id, struct sw_err *err)
-{
-	const struct sw_live *live = &brain->jobs.items[id];
-	uint8_t state = sw_engine_job(brain->engine, (struct sw_job_id){id})->state;
-	if (!live->parks || live->run_count == 0 || live->ghosts > 0 || state >= SW_JOB_RUNNING)
-		return sw_err_set(err, SW_EBUG, "runs invariant 1: job %u is parked with %u runs in state %u", id + 1, live->run_count,
-				  state);
-	if (!is_at(brain, live, sw_engine_stands(brain->engine, (struct sw_job_id){id})))
-		return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u is parked where it does not stand", id + 1);
+	bool runs = job->state == SW_JOB_RUNNING, suspended = sw_brain_is_suspended(brain, live);
+	if (!suspended && sw_engine_stands(brain->engine, job->id) != SW_NO_PART)
+		return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u stands in the engine and has no run", job->id.v + 1);
+	if (suspended && (!live->parks || live->ghosts > 0 || job->state >= SW_JOB_RUNNING))
+		return sw_err_set(err, SW_EBUG, "runs invariant 1: job %u is suspended in state %u", job->id.v + 1, job->state);
+	if ((runs || suspended) != (live->run_count > 0) || live->epoch != sw_engine_epoch(brain->engine, job->id))
+		return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u has %u runs in state %u", job->id.v + 1, live->run_count,
+				  job->state);
+	if (live->run_count > 0 && !is_at(brain, live, (runs ? sw_engine_parts : sw_engine_stands)(brain->engine, job->id)))
+		return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u is elsewhere than the engine thinks", job->id.v + 1);
+	bool begun = sw_engine_has_begun(brain->engine, job->id), was_heard = false, is_heard = false;
+	for (uint32_t r = 0; r < live->run_count; r++) {
+		is_heard |= live->runs[r].heard == SW_HEARD_RUNNING;
+		was_heard |= live->runs[r].heard >= SW_HEARD_RUNNING;
+	}
+	if ((begun && !was_heard) || (is_heard && !begun))
+		return sw_err_set(err, SW_EBUG, "runs invariant 1: the engine does not know whether job %u has begun", job->id.v + 1);
 	return 0;
 }
 
@@ -371,22 +376,9 @@ int sw_brain_validate(const struct sw_brain *brain, struct sw_err *err)
 	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1)) {
 		const struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
-		bool runs = job->state == SW_JOB_RUNNING;
-		int r = live->parked ? check_parked(brain, id, err) : 0;
+		int r = check_runs(brain, live, job, err);
 		if (r < 0)
 			return r;
-		if (!live->parked && sw_engine_stands(brain->engine, job->id) != SW_NO_PART)
-			return sw_err_set(err, SW_EBUG, "runs invariant 2: job %u stands in the engine and has no run", id + 1);
-		if ((runs || live->parked) != (live->run_count > 0) || (runs && live->epoch != sw_engine_epoch(brain->engine, job->id)))
-			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u has %u runs in state %u", id + 1, live->run_count,
-					  job->state);
-		if (runs && !is_where_it_should_be(brain, id))
-			return sw_err_set(err, SW_EBUG, "brain invariant 3: job %u runs elsewhere than the engine thinks", id + 1);
-		const struct sw_run *first = live->run_count > 0 ? &live->runs[0] : NULL;
-		if (first != NULL && first->from != 0 &&
-		    (live->run_count > 1 || first->heard < SW_HEARD_RUNNING || first->from == first->mask ||
-		     __builtin_popcountll(first->from) != __builtin_popcountll(first->mask)))
-			return sw_err_set(err, SW_EBUG, "moves invariant 1: job %u moves and cannot", id + 1);
 		if ((job->state > SW_JOB_RUNNING) != (live->ended_at != SW_TIME_NEVER))
 			return sw_err_set(err, SW_EBUG, "brain invariant 4: job %u has ended, or not", id + 1);
 	}

@@ -10,13 +10,9 @@ enum sw_moved {
 	SW_MOVED_REFUSED,
 };
 int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err);
-/* Whether the job's run can go on on these GPUs as it is, so far as is known. */
-bool sw_brain_can_move(const struct sw_brain *brain, uint32_t id, uint32_t parts);
-/* The run goes to these GPUs, or back to those that it came from. */
-void sw_brain_relocate(struct sw_brain *brain, struct sw_live *live, uint64_t mask);
 /* What an agent says of a run that moves; `up_to_date`: it knows all wishes. Why it is refused, if it is, is in *ret_why. */
-enum sw_moved sw_brain_hear_move(const struct sw_brain_node *node, const struct sw_run *run, const struct sw_sync_run *said,
-				 bool up_to_date, sw_ns now, const char **ret_why);
+enum sw_moved sw_brain_hear_move(const struct sw_brain *brain, const struct sw_live *live, const struct sw_brain_node *node,
+				 const struct sw_sync_run *said, bool up_to_date, const char **ret_why);
 /* It is there (NULL), or stays where it was and why. */
 int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, struct sw_err *err);
 

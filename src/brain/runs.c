@@ -1,11 +1,10 @@
-/* Runs: what the engine decided, as wishes to nodes. A run is active, parked (it is suspended where it ran), or a ghost (it must stop and has not been heard to).
+/* Runs: what the engine decided, as wishes to nodes. A run is active, suspended where it ran, or a ghost (it must stop and has not been heard to).
  *
- * The engine decides which run is parked and counts what it holds. When it starts the job again, that is where the run stands, and the run goes on under the epoch that the
- * agents know.
+ * The engine decides which run is suspended and where it goes, counts what it holds, and gives it its epoch. Here its commands become wishes, and nothing is decided.
  *
  * Invariants (sw_brain_validate() checks them):
- *  1. a job has one run at the most, active or parked, beside its ghosts; a parked run has been seen running;
- *  2. a run is parked exactly where the engine has it standing.
+ *  1. a job has one run at the most, active or suspended, beside its ghosts; a suspended run has been seen running;
+ *  2. a run is on the GPUs that the engine has for it, where it runs or where it stands.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -50,34 +49,18 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 		struct sw_ghost *ghost = sw_vec_push(&node->ghosts);
 		if (ghost == NULL)
 			return SW_ENOMEM;
-		*ghost = (struct sw_ghost){id, live->run_epoch,
-					   live->runs[r].heard == SW_HEARD_NOTHING ? node->leases : live->runs[r].leased};
+		*ghost = (struct sw_ghost){id, live->epoch, live->runs[r].heard == SW_HEARD_NOTHING ? node->leases : live->runs[r].leased};
 		live->ghosts++;
 	}
 	end_deep(live);
 	free(live->unmoved);
 	live->unmoved = NULL;
-	live->unmoved_until = 0;
 	free(live->runs);
 	live->runs = NULL;
 	live->run_count = 0;
-	live->parked = false;
 	/* Parts of it that failed concern nobody any more. */
 	if (live->trouble != NULL)
 		live->trouble->pending = false;
-	return 0;
-}
-
-int sw_brain_drop_parked(struct sw_brain *brain, struct sw_brain_node *node)
-{
-	for (size_t j = node->jobs.count; j-- > 0;) {
-		uint32_t id = node->jobs.items[j];
-		if (!brain->jobs.items[id].parked)
-			continue;
-		if (sw_brain_drop_runs(brain, id) < 0)
-			return SW_ENOMEM;
-		j = node->jobs.count; /* they have changed places */
-	}
 	return 0;
 }
 
@@ -94,8 +77,8 @@ void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size
 /* Where it is, or may be: one that moves may have to stay. */
 static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
 {
-	const struct sw_run *run = sw_brain_run_on(&brain->jobs.items[id], (uint32_t)(node - brain->nodes.items));
-	return run->mask | run->from;
+	const struct sw_live *live = &brain->jobs.items[id];
+	return sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))->mask | sw_brain_leaves(brain, live);
 }
 
 /* Those who stand still under an active run do so for its job. */
@@ -106,27 +89,12 @@ static void name_reason(struct sw_brain *brain, uint32_t id)
 		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
 		for (size_t j = 0; j < node->jobs.count; j++) {
 			struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
-			if (other->parked && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0) {
+			if (sw_brain_is_suspended(brain, other) && (mask_on(brain, node->jobs.items[j], node) & live->runs[r].mask) != 0) {
 				snprintf(other->reason, sizeof other->reason, "suspended in place for job %u", id + 1);
 				sw_stop_name(other, id + UINT64_C(1));
 			}
 		}
 	}
-}
-
-bool sw_brain_has_begun_beside(const struct sw_brain *brain, uint32_t id, const struct sw_run *run)
-{
-	const struct sw_brain_node *node = &brain->nodes.items[run->node];
-	for (size_t j = 0; j < node->jobs.count; j++) {
-		const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
-		const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){node->jobs.items[j]});
-		const struct sw_run *theirs = sw_brain_run_on(other, run->node);
-		bool came_since = !other->parked && job->since >= brain->jobs.items[id].parked_at;
-		if (node->jobs.items[j] != id && came_since && (theirs->mask & run->mask) != 0 && theirs->heard == SW_HEARD_RUNNING &&
-		    !sw_job_may_stop(sw_engine_view(brain->engine), job))
-			return true;
-	}
-	return false;
 }
 
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
@@ -137,8 +105,8 @@ uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
 		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
 		for (size_t j = 0; j < node->jobs.count; j++) {
 			uint32_t other = node->jobs.items[j];
-			if (!brain->jobs.items[other].parked && (mask_on(brain, other, node) & live->runs[r].mask) != 0 &&
-			    (first == 0 || other + UINT64_C(1) < first))
+			if (!sw_brain_is_suspended(brain, &brain->jobs.items[other]) &&
+			    (mask_on(brain, other, node) & live->runs[r].mask) != 0 && (first == 0 || other + UINT64_C(1) < first))
 				first = other + UINT64_C(1);
 		}
 	}
@@ -149,7 +117,7 @@ uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
 static bool may_be_on(const struct sw_brain *brain, const struct sw_ghost *ghost, uint32_t node, uint64_t mask)
 {
 	const struct sw_live *live = &brain->jobs.items[ghost->job];
-	bool known = ghost->epoch == live->run_epoch && live->last_node == node;
+	bool known = ghost->epoch == live->epoch && live->last_node == node;
 	return !known || (live->last_mask & mask) != 0;
 }
 
@@ -161,8 +129,9 @@ uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id)
 		for (size_t j = 0; j < node->jobs.count; j++) {
 			const struct sw_live *other = &brain->jobs.items[node->jobs.items[j]];
 			const struct sw_run *run = sw_brain_run_on(other, live->runs[r].node);
-			bool leaves = other->parked && other->deep && !run->off && (run->mask & live->runs[r].mask) != 0;
-			if (leaves || (other != live && (run->from & live->runs[r].mask) != 0))
+			bool leaves =
+				sw_brain_is_suspended(brain, other) && other->deep && !run->off && (run->mask & live->runs[r].mask) != 0;
+			if (leaves || (other != live && (sw_brain_leaves(brain, other) & live->runs[r].mask) != 0))
 				return node->jobs.items[j] + UINT64_C(1);
 		}
 	}
@@ -185,19 +154,6 @@ uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id)
 
 /* ---- commands */
 
-static bool is_parked_at(const struct sw_brain *brain, const struct sw_live *live, uint32_t parts)
-{
-	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
-	uint32_t count = 0;
-	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
-		const struct sw_run *run = sw_brain_run_on(live, ledger->parts[p].node);
-		if (run == NULL || run->mask != ledger->parts[p].mask)
-			return false;
-		count++;
-	}
-	return live->parked && count == live->run_count;
-}
-
 static int make_runs(struct sw_brain *brain, const struct sw_command *command)
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
@@ -209,7 +165,7 @@ static int make_runs(struct sw_brain *brain, const struct sw_command *command)
 	if (runs == NULL)
 		return SW_ENOMEM;
 	live->runs = runs;
-	live->run_epoch++;
+	live->epoch = command->epoch;
 	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
 		struct sw_brain_node *node = &brain->nodes.items[ledger->parts[p].node];
 		uint32_t *slot = sw_vec_push(&node->jobs);
@@ -228,22 +184,34 @@ static int start(struct sw_brain *brain, const struct sw_command *command)
 {
 	struct sw_live *live = &brain->jobs.items[command->job];
 	int r = 0;
-	if (is_parked_at(brain, live, command->parts)) {
-		live->parked = false;
+	if (command->goes_on) {
+		assert(live->run_count > 0 && live->epoch == command->epoch);
 		end_deep(live);
-		live->runs[0].moved_at = brain->now;
 		sw_brain_touch(brain, live);
-	} else if (live->run_count > 0 && !live->parked) { /* its stop was not obeyed */
-		sw_brain_relocate(brain, live, sw_engine_ledger(brain->engine)->parts[command->parts].mask);
 	} else {
 		r = sw_brain_drop_runs(brain, command->job);
 		r = r < 0 ? r : make_runs(brain, command);
 	}
-	live->epoch = command->epoch;
 	live->reason[0] = '\0';
 	sw_stop_end(brain, live);
 	name_reason(brain, command->job);
 	return r;
+}
+
+/* The same run, on these GPUs from now on; or on those that it never left. */
+static void move(struct sw_brain *brain, const struct sw_command *command)
+{
+	struct sw_live *live = &brain->jobs.items[command->job];
+	assert(live->run_count == 1 && live->epoch == command->epoch);
+	live->runs[0].mask = live->last_mask = command->mask;
+	sw_brain_touch(brain, live);
+	if (command->reason == SW_REASON_BOUNCED)
+		return;
+	/* Words for people: without memory for them it moves all the same. */
+	(void)sw_stop_note(brain, command->job, SW_STOP_MOVED, SW_STOPPED_BY_POLICY, 0);
+	free(live->unmoved);
+	live->unmoved = NULL;
+	name_reason(brain, command->job);
 }
 
 /* A run stops since its node is lost, or since the node has other GPUs now. */
@@ -277,15 +245,18 @@ static int stop(struct sw_brain *brain, const struct sw_step *step, const struct
 			  : command->reason == SW_REASON_MOVED	 ? "moved"
 			  : command->reason == SW_REASON_BOUNCED ? SW_BRAIN_BOUNCED
 								 : "preempted";
+	bool is_dropped = command->reason == SW_REASON_NODE_LOST && live->run_count == 0;
 	uint64_t successor = command->reason == SW_REASON_PREEMPTED ? find_successor(brain, step, live) : 0;
 	enum sw_stop_cause cause = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED ? SW_STOPPED_BY_POLICY
 				   : command->reason == SW_REASON_BOUNCED					? SW_STOPPED_BY_ANOTHER
 														: SW_STOPPED_BY_NODE;
-	if (sw_stop_note(brain, command->job, command->stands ? SW_STOP_SUSPENDED : SW_STOP_ANEW, cause, successor) < 0)
+	if (!is_dropped && sw_stop_note(brain, command->job, command->stands ? SW_STOP_SUSPENDED : SW_STOP_ANEW, cause, successor) < 0)
 		return SW_ENOMEM;
 	/* One that was dropped with its step still to come has nothing left that could stand. */
 	if (!command->stands || live->run_count == 0) {
-		snprintf(live->reason, sizeof live->reason, successor != 0 ? "%s for job %llu" : "%s", why, (unsigned long long)successor);
+		if (!is_dropped)
+			snprintf(live->reason, sizeof live->reason, successor != 0 ? "%s for job %llu" : "%s", why,
+				 (unsigned long long)successor);
 		/* It may not start a second time. */
 		if (sw_engine_job(brain->engine, (struct sw_job_id){command->job})->state == SW_JOB_FAILED)
 			live->ended_at = brain->now;
@@ -293,8 +264,6 @@ static int stop(struct sw_brain *brain, const struct sw_step *step, const struct
 		return sw_brain_drop_runs(brain, command->job);
 	}
 	snprintf(live->reason, sizeof live->reason, "suspended in place");
-	live->parked = true;
-	live->parked_at = brain->now;
 	sw_brain_touch(brain, live);
 	return 0;
 }
@@ -319,49 +288,6 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
 	return 0;
 }
 
-int sw_brain_begin_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
-{
-	struct sw_live *live = &brain->jobs.items[id];
-	const struct sw_command start = {.job = id, .parts = sw_engine_parts(brain->engine, (struct sw_job_id){id})};
-	/* To the engine it is the run that it was; but this one keeps nothing before it has begun. */
-	const struct sw_event event = {.kind = SW_EV_KEEPS, .job = {id}, .epoch = live->epoch, .gpus = 0, .frees = false};
-	char *why = SW_TAKE(live->unmoved); /* it outlives the run */
-	int r = sw_brain_drop_runs(brain, id);
-	r = r < 0 ? r : make_runs(brain, &start);
-	live->unmoved = why;
-	snprintf(live->reason, sizeof live->reason, "moved");
-	return r < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : sw_brain_step(brain, &event, 1, err);
-}
-
-/* Whether one who is on these GPUs of the node is to go elsewhere in the same step. The two could wait for each other. */
-static bool is_in_the_way(const struct sw_brain *brain, const struct sw_step *step, uint32_t job, uint32_t number, uint64_t mask)
-{
-	for (size_t c = 0; c < step->command_count; c++) {
-		const struct sw_command *other = &step->commands[c];
-		const struct sw_run *run = other->kind == SW_CMD_STOP && other->reason == SW_REASON_MOVED && other->job != job
-						   ? sw_brain_run_on(&brain->jobs.items[other->job], number)
-						   : NULL;
-		if (run != NULL && (run->mask & mask) != 0)
-			return true;
-	}
-	return false;
-}
-
-/* A stop whose start follows in the same step, where the run can go on as it is. */
-static bool goes_on(const struct sw_brain *brain, const struct sw_step *step, size_t stop)
-{
-	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
-	const struct sw_command *command = &step->commands[stop];
-	for (size_t c = stop + 1; c < step->command_count && command->reason == SW_REASON_MOVED; c++) {
-		const struct sw_command *start = &step->commands[c];
-		if (start->kind == SW_CMD_START && start->job == command->job)
-			return sw_brain_can_move(brain, command->job, start->parts) &&
-			       !is_in_the_way(brain, step, command->job, ledger->parts[start->parts].node,
-					      ledger->parts[start->parts].mask);
-	}
-	return false;
-}
-
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 {
 	int r = 0;
@@ -373,10 +299,10 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			r = start(brain, command);
 			break;
 		case SW_CMD_STOP:
-			r = goes_on(brain, step, c) ? 0 : stop(brain, step, command);
+			r = stop(brain, step, command);
 			break;
 		case SW_CMD_MOVE:
-			sw_brain_relocate(brain, live, command->mask);
+			move(brain, command);
 			break;
 		case SW_CMD_KILL:
 			r = sw_brain_drop_runs(brain, command->job);
@@ -387,7 +313,7 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
 			r = sw_depends_end(brain, command->job);
 			break;
-		default: /* for policies the engine was told that a move is a stop and a start */
+		default:
 			assert(command->kind == SW_CMD_LIMIT);
 			sw_brain_touch(brain, live);
 			break;

@@ -12,7 +12,7 @@
  * what jobs wait, the first of an array, GPUs that take no jobs, numbers that are no longer known, nodes
  * that do not answer, leases, which agent speaks for a node; 9 the last stop of a job; 10 what suspended
  * runs leave on their GPUs; 11 leaves out the memory that jobs asked for: their requests say it; 12 the
- * world.
+ * world; 13 leaves out where suspended runs stand and where moving ones come from: the engine says it.
  *
  * Invariant: a brain that was loaded, and one that has applied all the records, are the same to every
  * record, sync and question that comes after.
@@ -33,7 +33,7 @@
 #include "brain/terms.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 12u
+#define FORMAT 13u
 
 bool sw_save_make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
 {
@@ -298,8 +298,8 @@ static int lose_empty_homes(struct sw_brain *brain, struct sw_err *err)
 	int r = 0;
 	brain->gathers = true; /* nothing is decided here */
 	for (uint32_t id = sw_brain_next_known(brain, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
-		if (!brain->jobs.items[id].parked && sw_engine_stands(brain->engine, (struct sw_job_id){id}) != SW_NO_PART)
-			r = sw_brain_lose_parked(brain, id, err);
+		if (brain->jobs.items[id].run_count == 0 && sw_engine_stands(brain->engine, (struct sw_job_id){id}) != SW_NO_PART)
+			r = sw_brain_lose_suspended(brain, id, err);
 	brain->gathers = false;
 	return r;
 }
@@ -309,7 +309,7 @@ static int drop_runs_of_ended(struct sw_brain *brain)
 {
 	int r = 0;
 	for (uint32_t id = sw_brain_next_known(brain, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
-		if (brain->jobs.items[id].parked && brain->jobs.items[id].is_over)
+		if (brain->jobs.items[id].run_count > 0 && brain->jobs.items[id].is_over)
 			r = sw_brain_drop_runs(brain, id);
 	return r;
 }
@@ -333,6 +333,7 @@ static int check(struct sw_brain *brain, uint32_t format, struct sw_err *err)
 static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted, struct sw_err *err)
 {
 	struct choice choice = {0};
+	sw_old_runs old = {0};
 	pack_choice(pack, &choice);
 	pack_world(pack, brain);
 	pack_time(pack, brain);
@@ -340,7 +341,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	r = r < 0 ? r : sw_brain_find_failures(brain, err);
 	r = r < 0 ? r : load_tenants(pack, brain);
 	r = r < 0 ? r : sw_save_load_nodes(pack, brain);
-	r = r < 0 ? r : sw_save_load_jobs(pack, brain);
+	r = r < 0 ? r : sw_save_load_jobs(pack, brain, &old);
 	r = r < 0 ? r : sw_save_check_seats(pack, brain);
 	r = r < 0 ? r : load_waits(pack, brain);
 	r = r < 0 ? r : load_keys(pack, brain);
@@ -355,7 +356,11 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	}
 	r = r < 0 ? r : pack->failed;
 	r = r < 0 ? r : load_engine(pack, brain, &choice, ret_adopted, err);
+	for (size_t i = 0; r == 0 && i < old.count; i++)
+		if (sw_engine_job(brain->engine, (struct sw_job_id){old.items[i].job}) != NULL)
+			sw_engine_adopt_run(brain->engine, (struct sw_job_id){old.items[i].job}, &old.items[i].run);
 	r = r < 0 ? r : check(brain, pack->format, err);
+	sw_vec_free(&old);
 	free(choice.policy);
 	free(choice.settings);
 	return r;

@@ -10,7 +10,13 @@ bool sw_save_make(struct sw_pack *pack, void *ret_items, size_t count, size_t si
 
 /* ---- jobs (save_jobs.c) */
 void sw_save_jobs(struct sw_pack *out, struct sw_brain *brain);
-int sw_save_load_jobs(struct sw_pack *pack, struct sw_brain *brain);
+/* What versions below format 13 kept of runs that the engine keeps now. */
+struct sw_old_run {
+	uint32_t job;
+	struct sw_engine_run run;
+};
+typedef SW_VEC(struct sw_old_run) sw_old_runs;
+int sw_save_load_jobs(struct sw_pack *pack, struct sw_brain *brain, sw_old_runs *ret_old);
 
 /* ---- nodes (save_nodes.c) */
 void sw_save_nodes(struct sw_pack *out, struct sw_brain *brain);

@@ -12,6 +12,12 @@
 
 /* ---- walks */
 
+/* Whether the bytes that are read were written before this format. */
+static bool is_below(const struct sw_pack *pack, uint32_t format)
+{
+	return pack->reads && pack->format < format;
+}
+
 static void pack_run(struct sw_pack *pack, struct sw_run *run)
 {
 	sw_pack_u32(pack, &run->node);
@@ -200,19 +206,26 @@ static void pack_depth(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_text(pack, &live->not_deep);
 }
 
-static void pack_move(struct sw_pack *pack, struct sw_live *live)
+static void pack_move(struct sw_pack *pack, struct sw_live *live, struct sw_engine_run *old)
 {
 	bool unmoved = live->unmoved != NULL;
-	for (uint32_t r = 0; r < live->run_count; r++) {
-		sw_pack_u64(pack, &live->runs[r].from);
-		if (live->runs[r].from != 0)
-			sw_pack_near(pack, &live->runs[r].moved_at, 0);
+	for (uint32_t r = 0; r < live->run_count && is_below(pack, 13); r++) {
+		uint64_t from = 0;
+		sw_pack_u64(pack, &from);
+		if (from != 0)
+			sw_pack_near(pack, &old->move_at, 0);
+		if (from != 0 && (live->run_count > 1 || from == live->runs[r].mask))
+			sw_pack_fail(pack);
+		old->leaves = from;
 	}
 	sw_pack_bool(pack, &unmoved);
 	if (unmoved)
 		sw_pack_text(pack, &live->unmoved);
-	if (unmoved && (!pack->reads || pack->format >= 7))
-		sw_pack_near(pack, &live->unmoved_until, 0);
+	sw_ns until = 0;
+	if (unmoved && pack->reads && pack->format >= 7 && pack->format < 13)
+		sw_pack_near(pack, &until, 0);
+	if (old->leaves == 0)
+		old->move_at = until;
 }
 
 static void pack_lease(struct sw_pack *pack, struct sw_live *live)
@@ -227,8 +240,27 @@ static void pack_lease(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_fail(pack);
 }
 
-/* `before` is the job before this one; NULL: this is the first. Not here: ghosts. */
-static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_live *live, const struct sw_live *before)
+/* How often the engine had started the job, the number of its run for agents, and whether that was suspended: one number since format 13, and the engine knows
+ * the rest. */
+static void pack_epoch(struct sw_pack *pack, struct sw_live *live, struct sw_engine_run *old)
+{
+	bool suspended = false;
+	sw_pack_u32(pack, &live->epoch);
+	old->epoch = live->epoch;
+	if (is_below(pack, 13))
+		sw_pack_u32(pack, &live->epoch);
+	pack_runs(pack, live);
+	sw_pack_bool(pack, &live->parks);
+	if (is_below(pack, 13))
+		sw_pack_bool(pack, &suspended);
+	if (suspended)
+		sw_pack_near(pack, &old->stood_at, 0);
+}
+
+/* `before` is the job before this one; NULL: this is the first. Not here: ghosts. What earlier versions kept of its run, and the engine does now, goes into `old`; its
+ * epoch there is that of their engine. */
+static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_live *live, const struct sw_live *before,
+		      struct sw_engine_run *old)
 {
 	pack_asked(pack, brain, live, before);
 	sw_pack_text(pack, &live->name);
@@ -236,13 +268,7 @@ static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_li
 	sw_pack_u32(pack, &live->uid);
 	sw_pack_u32(pack, &live->gid);
 	sw_pack_u32(pack, &live->tenant);
-	sw_pack_u32(pack, &live->epoch);
-	sw_pack_u32(pack, &live->run_epoch);
-	pack_runs(pack, live);
-	sw_pack_bool(pack, &live->parks);
-	sw_pack_bool(pack, &live->parked);
-	if (live->parked)
-		sw_pack_near(pack, &live->parked_at, 0);
+	pack_epoch(pack, live, old);
 	sw_pack_u32(pack, &live->held_by);
 	uint64_t unused = 0;
 	for (int i = 0; i < 2 && pack->reads && pack->format < 11; i++)
@@ -273,7 +299,7 @@ static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_li
 	pack_depth(pack, live);
 	if (pack->reads && pack->format < 6)
 		return;
-	pack_move(pack, live);
+	pack_move(pack, live, old);
 	if (pack->reads && pack->format < 8)
 		return;
 	sw_pack_u32(pack, &live->array_first);
@@ -306,7 +332,7 @@ void sw_save_jobs(struct sw_pack *out, struct sw_brain *brain)
 			sw_pack_u32(out, &row);
 			end = id + row;
 		}
-		pack_live(out, brain, &brain->jobs.items[id], before);
+		pack_live(out, brain, &brain->jobs.items[id], before, &(struct sw_engine_run){0});
 		before = &brain->jobs.items[id];
 	}
 }
@@ -319,9 +345,6 @@ static bool are_sensible(const struct sw_brain *brain, const struct sw_live *liv
 		if (node == NULL || run->heard > SW_HEARD_EXITED || run->mask == 0 ||
 		    (node->shape.gpus < 64 && run->mask >> node->shape.gpus != 0) || sw_brain_run_on(live, run->node) != run)
 			return false;
-		if (run->from != 0 &&
-		    (live->run_count > 1 || run->from == run->mask || (node->shape.gpus < 64 && run->from >> node->shape.gpus != 0)))
-			return false;
 	}
 	/* A pre-run is made before its gang. */
 	if (sw_prerun_of(live) > 0 && sw_brain_live(brain, sw_prerun_of(live)) == NULL)
@@ -329,7 +352,22 @@ static bool are_sensible(const struct sw_brain *brain, const struct sw_live *liv
 	return live->trouble == NULL || live->trouble->cause.node < brain->nodes.count;
 }
 
-int sw_save_load_jobs(struct sw_pack *pack, struct sw_brain *brain)
+/* For the engine, once it is loaded. False: out of memory. */
+static bool keep_old(struct sw_live *live, const struct sw_engine_run *old, uint32_t id, sw_old_runs *ret_old)
+{
+	struct sw_old_run *slot = sw_vec_push(ret_old);
+	if (slot == NULL)
+		return false;
+	*slot = (struct sw_old_run){id, *old};
+	if (live->pace != NULL)
+		live->pace->epoch = live->pace->epoch == old->epoch ? live->epoch : 0;
+	slot->run.epoch = live->epoch;
+	for (uint32_t r = 0; r < live->run_count; r++)
+		slot->run.begun |= live->runs[r].heard >= SW_HEARD_RUNNING;
+	return true;
+}
+
+int sw_save_load_jobs(struct sw_pack *pack, struct sw_brain *brain, sw_old_runs *ret_old)
 {
 	size_t count = 0;
 	sw_pack_count(pack, &count);
@@ -352,8 +390,11 @@ int sw_save_load_jobs(struct sw_pack *pack, struct sw_brain *brain)
 		struct sw_live *live = sw_brain_add(brain);
 		if (live == NULL)
 			return SW_ENOMEM;
-		pack_live(pack, brain, live, last != SW_BITMAP_NONE ? &brain->jobs.items[last] : NULL);
+		struct sw_engine_run old = {0};
+		pack_live(pack, brain, live, last != SW_BITMAP_NONE ? &brain->jobs.items[last] : NULL, &old);
 		last = (uint32_t)brain->jobs.count - 1;
+		if (is_below(pack, 13) && !keep_old(live, &old, last, ret_old))
+			return SW_ENOMEM;
 		if (pack->format < 8 && live->is_member)
 			live->array_first =
 				last > 0 && live[-1].is_member && live[-1].asked == live->asked ? live[-1].array_first : last + 1;

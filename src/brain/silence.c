@@ -108,7 +108,7 @@ static int strand_all(struct sw_brain *brain, struct sw_err *err)
 		}
 		for (size_t j = 0; is_out_of_reach(&brain->nodes.items[n]) && j < brain->nodes.items[n].jobs.count; j++) {
 			uint32_t id = brain->nodes.items[n].jobs.items[j];
-			int r = brain->jobs.items[id].parked ? strand(brain, id, err) : 0;
+			int r = sw_brain_is_suspended(brain, &brain->jobs.items[id]) ? strand(brain, id, err) : 0;
 			if (r < 0)
 				return r;
 		}
@@ -210,8 +210,6 @@ static int end_as_lost(struct sw_brain *brain, uint32_t id, const struct sw_brai
 		run->heard = SW_HEARD_EXITED;
 	live->node_lost = true;
 	live->ended_at = brain->now;
-	if (live->parked && sw_brain_drop_runs(brain, id) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	int r = tell_job(brain, SW_EV_CANCEL, id, err);
 	snprintf(live->reason, sizeof live->reason, "node removed");
 	sw_heap_remove(&brain->retries, id);
@@ -222,7 +220,7 @@ static int end_as_lost(struct sw_brain *brain, uint32_t id, const struct sw_brai
 static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
-	bool parked = live->parked;
+	bool suspended = sw_brain_is_suspended(brain, live);
 	int r = sw_brain_drop_runs(brain, id);
 	if (r < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -235,8 +233,8 @@ static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 		{.kind = SW_EV_FAIL, .job = {id}, .epoch = live->epoch, .left_ns = -1, .verdict = SW_FAIL_FREE},
 		{.kind = SW_EV_RELEASE, .job = {id}},
 	};
-	/* Of one that is parked the engine hears with its node. */
-	r = parked ? 0 : sw_brain_step(brain, events, waits ? 2 : 3, err);
+	/* Of one that is suspended the engine hears with its node. */
+	r = suspended ? 0 : sw_brain_step(brain, events, waits ? 2 : 3, err);
 	if (r == 0 && sw_engine_job(brain->engine, (struct sw_job_id){id})->state > SW_JOB_RUNNING)
 		live->ended_at = brain->now;
 	return r;
@@ -342,8 +340,8 @@ static int report_over(struct sw_brain *brain, const struct sw_brain_node *node,
 		const struct sw_run *run = sw_brain_run_on(live, number);
 		if (run->heard == SW_HEARD_EXITED || over_at(brain, node, id, is_leased(node, run)) > now)
 			continue;
-		int r = sw_brain_record_loss(brain, node->name, (struct sw_run_id){id + UINT64_C(1), live->run_epoch}, SW_REASON_LEASE,
-					     records, err);
+		int r = sw_brain_record_loss(brain, node->name, (struct sw_run_id){id + UINT64_C(1), live->epoch}, SW_REASON_LEASE, records,
+					     err);
 		if (r < 0)
 			return r;
 	}

@@ -22,10 +22,10 @@ static const struct sw_job *job_of(const struct sw_brain *brain, uint64_t id)
 	return sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)});
 }
 
-static bool share_all(const struct sw_live *a, const struct sw_live *b)
+static bool share_all(const struct sw_brain *brain, const struct sw_live *a, const struct sw_live *b)
 {
 	return b != NULL && a->run_count == 1 && b->run_count == 1 && a->runs[0].node == b->runs[0].node &&
-	       a->runs[0].mask == b->runs[0].mask && !a->parked && !b->parked;
+	       a->runs[0].mask == b->runs[0].mask && !sw_brain_is_suspended(brain, a) && !sw_brain_is_suspended(brain, b);
 }
 
 /* The job and the others, guaranteed ones first. NULL, or why nothing can be told of them. */
@@ -45,7 +45,7 @@ static const char *gather(const struct sw_brain *brain, uint64_t id, const uint6
 	for (int job_class = SW_CLASS_GUARANTEED; job_class <= SW_CLASS_OPPORTUNISTIC; job_class++)
 		for (size_t i = 0; i <= count; i++) {
 			uint64_t one = i < count ? others[i] : id;
-			if (!share_all(own, sw_brain_live(brain, one)))
+			if (!share_all(brain, own, sw_brain_live(brain, one)))
 				return "not all GPUs are shared: not predicted";
 			const struct sw_job *job = job_of(brain, one);
 			if (sw_profiles_by_number(brain->profiles, job->model)->is_default)

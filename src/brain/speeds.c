@@ -59,7 +59,7 @@ int sw_brain_hear_speeds(struct sw_brain *brain, sw_ns now, const struct sw_sync
 	for (size_t s = 0; s < sync->run_count && json_array_size(speeds) < SPEEDS_MAX; s++) {
 		const struct sw_sync_run *said = &sync->runs[s];
 		const struct sw_live *live = sw_brain_live(brain, said->id.job);
-		if (live == NULL || live->run_count == 0 || live->run_epoch != said->id.epoch || live->parked ||
+		if (live == NULL || live->run_count == 0 || live->epoch != said->id.epoch || sw_brain_is_suspended(brain, live) ||
 		    live->runs[0].node != node || live->runs[0].heard != SW_HEARD_RUNNING || !is_news(live, &said->speed, now))
 			continue;
 		speeds = speeds != NULL ? speeds : json_array();
@@ -110,7 +110,7 @@ static int apply_speed(struct sw_brain *brain, json_t *body, struct sw_event *re
 			&alone_ns, "iterations", &iterations, "beside", &beside) != 0)
 		return sw_err_set(err, SW_EBUG, "a record of speeds lacks a field");
 	struct sw_live *live = sw_brain_live(brain, (uint64_t)number);
-	if (live == NULL || live->run_epoch != epoch || live->run_count == 0 || live->parked)
+	if (live == NULL || live->epoch != epoch || live->run_count == 0 || sw_brain_is_suspended(brain, live))
 		return 0; /* about a run that is over, or stands still */
 	if (live->pace == NULL && (live->pace = calloc(1, sizeof *live->pace)) == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
@@ -155,7 +155,7 @@ int sw_brain_apply_speeds(struct sw_brain *brain, json_t *body, struct sw_err *e
 bool sw_brain_speed(const struct sw_brain *brain, uint64_t id, struct sw_speed_view *ret_view)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
-	if (live == NULL || live->pace == NULL || live->parked || live->run_count == 0)
+	if (live == NULL || live->pace == NULL || sw_brain_is_suspended(brain, live) || live->run_count == 0)
 		return false;
 	const struct sw_pace *pace = live->pace;
 	*ret_view = (struct sw_speed_view){.alone_ns = pace->alone_ns};
@@ -178,14 +178,15 @@ size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
 	size_t count = 0, kept = 0;
-	if (live == NULL || live->parked)
+	if (live == NULL || sw_brain_is_suspended(brain, live))
 		return 0;
 	for (uint32_t r = 0; r < live->run_count; r++) {
 		const struct sw_brain_node *node = &brain->nodes.items[live->runs[r].node];
 		for (size_t j = 0; j < node->jobs.count; j++) {
 			const struct sw_live *there = &brain->jobs.items[node->jobs.items[j]];
-			uint64_t mask =
-				there == live || there->parked ? 0 : sw_brain_run_on(there, live->runs[r].node)->mask & live->runs[r].mask;
+			uint64_t mask = there == live || sw_brain_is_suspended(brain, there)
+						? 0
+						: sw_brain_run_on(there, live->runs[r].node)->mask & live->runs[r].mask;
 			bool known = false;
 			for (size_t k = 0; k < kept; k++)
 				known = known || ret_neighbours[k].job == node->jobs.items[j] + UINT64_C(1);

@@ -28,13 +28,11 @@ enum sw_heard {
 struct sw_run {
 	uint32_t node;
 	uint64_t mask;
-	uint8_t heard;	/* enum sw_heard */
-	bool off;	/* parked, and said to be off its GPUs whole */
-	bool frees;	/* said to leave its GPUs' memory to others while it is suspended */
-	bool held;	/* parked, and said to hold its GPUs' memory still */
-	bool leased;	/* the agent that started it gave it the lease of its job; one of version 0.1 gives another */
-	uint64_t from;	/* the GPUs that it still has, on its way to those of `mask`; 0: it is there */
-	sw_ns moved_at; /* when that began */
+	uint8_t heard; /* enum sw_heard */
+	bool off;      /* suspended, and said to be off its GPUs whole */
+	bool frees;    /* said to leave its GPUs' memory to others while it is suspended */
+	bool held;     /* suspended, and said to hold its GPUs' memory still */
+	bool leased;   /* the agent that started it gave it the lease of its job; one of version 0.1 gives another */
 	int code, signal;
 };
 
@@ -137,17 +135,13 @@ struct sw_live {
 	uint32_t array_first;		    /* of a member: the first of its array, as people count */
 	struct sw_array *array;		    /* of which only some may be under way; NULL: it is in none */
 	uint32_t uid, gid, tenant;
-	uint32_t epoch;	     /* the engine's: how often it started the job */
-	uint32_t run_epoch;  /* the agents': counts runs. Below the engine's once a parked run has gone on */
-	struct sw_run *runs; /* while it runs or is parked */
+	uint32_t epoch;	     /* of its last run, as the engine and the agents count */
+	struct sw_run *runs; /* while it runs, or stands suspended in the engine */
 	uint32_t run_count;
-	bool parks;	     /* it is suspended in place where others stop */
-	bool parked;	     /* its run stands still, or will: the engine takes it for waiting */
-	bool deep;	     /* parked: off its GPUs whole, or on its way; so it takes no memory there */
-	char *not_deep;	     /* why it could not be, this time; NULL: it could, or nobody wished it */
-	char *unmoved;	     /* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
-	sw_ns unmoved_until; /* before then a policy that moves it stops and starts it, since its node could not move it */
-	sw_ns parked_at;
+	bool parks;	      /* it is suspended in place where others stop */
+	bool deep;	      /* suspended: off its GPUs whole, or on its way; so it takes no memory there */
+	char *not_deep;	      /* why it could not be, this time; NULL: it could, or nobody wished it */
+	char *unmoved;	      /* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
 	uint32_t held_by;     /* user who holds or suspended it; SW_NOBODY */
 	uint64_t limit_bytes; /* of each GPU, as somebody set it; 0: nobody did */
 	uint32_t limit_milli; /* of its time, likewise */
@@ -328,5 +322,19 @@ struct sw_brain_node *sw_brain_find_node(const struct sw_brain *brain, const cha
 bool sw_brain_may_change(const struct sw_user *user, const struct sw_live *live);
 const struct sw_policy *sw_brain_find_policy(const struct sw_brain_config *config, const char *name);
 struct sw_run *sw_brain_run_on(const struct sw_live *live, uint32_t node);
+static inline struct sw_job_id sw_brain_id_of(const struct sw_brain *brain, const struct sw_live *live)
+{
+	return (struct sw_job_id){(uint32_t)(live - brain->jobs.items)};
+}
+/* Whether its run is suspended where it ran, or is about to be: the engine says so. */
+static inline bool sw_brain_is_suspended(const struct sw_brain *brain, const struct sw_live *live)
+{
+	return live->run_count > 0 && sw_engine_stands(brain->engine, sw_brain_id_of(brain, live)) != SW_NO_PART;
+}
+/* The GPUs of its one node that its run still has, on its way to others; 0: it is where it is wished. */
+static inline uint64_t sw_brain_leaves(const struct sw_brain *brain, const struct sw_live *live)
+{
+	return live->run_count > 0 ? sw_engine_leaves(brain->engine, sw_brain_id_of(brain, live), NULL) : 0;
+}
 
 #endif

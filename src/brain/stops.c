@@ -31,7 +31,7 @@ int sw_stop_note(struct sw_brain *brain, uint32_t id, enum sw_stop_kind kind, en
 		.cause = (uint8_t)(by_person ? SW_STOPPED_BY_PERSON : cause),
 		.by = by_person ? brain->actor : SW_NOBODY,
 		.job = by_person ? 0 : job,
-		.epoch = live->run_epoch,
+		.epoch = live->epoch,
 		.at = brain->now,
 		.until = kind == SW_STOP_MOVED ? brain->now : SW_TIME_NEVER,
 	};
@@ -130,7 +130,7 @@ static void say_next(const struct sw_brain *brain, uint64_t id, char text[SW_STO
 {
 	const struct sw_live *live = sw_brain_live(brain, id);
 	bool stands = live->stop->kind == SW_STOP_SUSPENDED;
-	uint64_t occupant = live->parked ? sw_brain_occupant(brain, (uint32_t)(id - 1)) : 0;
+	uint64_t occupant = sw_brain_is_suspended(brain, live) ? sw_brain_occupant(brain, (uint32_t)(id - 1)) : 0;
 	text[0] = '\0';
 	if (live->stop->kind > SW_STOP_ANEW || live->stop->until != SW_TIME_NEVER)
 		return;

@@ -1,4 +1,4 @@
-/* Changes to a job that does not run: its GPU memory, and the node that it keeps off. And to one that does, or may go on where it was: on which GPUs of its node that is.
+/* Changes to a job that does not run: its GPU memory, and the node that it keeps off.
  *
  * A job keeps off a node only while it has a place elsewhere: on the nodes that are up and open, if they were empty but for GPUs that are shut. */
 #include "core/state.h"
@@ -75,58 +75,4 @@ int sw_change_recheck(struct sw_engine *engine)
 			return r;
 	}
 	return 0;
-}
-
-/* The same on other GPUs of its node; SW_NO_PART: these cannot be, or are the same. */
-static uint32_t parts_at(struct sw_engine *engine, uint32_t parts, struct sw_share share, uint64_t mask)
-{
-	struct sw_ledger *ledger = &engine->ledger;
-	if (parts == SW_NO_PART || ledger->parts[parts].next != SW_NO_PART || sw_ledger_is_split(ledger, parts))
-		return SW_NO_PART;
-	struct sw_part part = ledger->parts[parts];
-	uint32_t gpus = engine->topology->nodes[part.node].gpus;
-	if ((mask & ~part.mask & ledger->nodes[part.node].shut) != 0)
-		return SW_NO_PART;
-	if (mask == part.mask || __builtin_popcountll(mask) != __builtin_popcountll(part.mask) || (gpus < 64 && mask >> gpus != 0))
-		return SW_NO_PART;
-	struct sw_spot spot;
-	part.mask = mask;
-	sw_spot_begin(&spot, ledger, share);
-	if (sw_spot_put(&spot, &part))
-		return spot.head;
-	sw_spot_discard(&spot);
-	return SW_NO_PART;
-}
-
-void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t mask)
-{
-	struct sw_ledger *ledger = &engine->ledger;
-	struct sw_share share = sw_share_of(&job->seen);
-	bool runs = job->seen.state == SW_JOB_RUNNING;
-	uint32_t before = runs ? job->parts : job->home, parts = parts_at(engine, before, share, mask);
-	if (parts == SW_NO_PART)
-		return;
-	if (!runs) {
-		sw_engine_forget_home(engine, job);
-		sw_engine_set_home(engine, job, parts);
-		sw_tell_freed(engine, job);
-		return;
-	}
-	sw_ledger_give(ledger, before, share);
-	bool fits = sw_ledger_fits(ledger, parts, share);
-	sw_ledger_take(ledger, fits ? parts : before, share);
-	sw_ledger_drop_parts(ledger, fits ? before : parts);
-	if (!fits)
-		return;
-	job->parts = parts;
-	job->seen.migrations++;
-	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_MOVE,
-						      .reason = SW_REASON_MOVED,
-						      .job = job->seen.id.v,
-						      .epoch = job->epoch,
-						      .gpus = job->seen.gpus_held,
-						      .parts = parts,
-						      .mask = mask});
-	sw_alarm_drop(engine, job->seen.id.v);
-	sw_tell_started(engine, job);
 }

@@ -102,7 +102,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_STAY)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_ANEW)
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -237,6 +237,28 @@ uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id)
 uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id)
 {
 	return engine->jobs.items[id.v].stands;
+}
+
+sw_ns sw_engine_stands_since(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return engine->jobs.items[id.v].stood_at;
+}
+
+bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id)
+{
+	return engine->jobs.items[id.v].begun;
+}
+
+uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since)
+{
+	if (ret_since != NULL)
+		*ret_since = engine->jobs.items[id.v].move_at;
+	return engine->jobs.items[id.v].leaves;
+}
+
+uint64_t sw_engine_leaving(const struct sw_engine *engine, struct sw_node_id node)
+{
+	return sw_move_leaving(engine, node.v);
 }
 
 uint64_t sw_engine_log_hash(const struct sw_engine *engine)

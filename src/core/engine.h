@@ -13,7 +13,8 @@
  *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for every alarm before its slack is over;
  *  7. the order lists every job that competes, in the set its state says, sorted and marked;
  *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger marks exactly these GPUs;
- *  9. of these, exactly those whose owners let them be suspended where they run stand at their home in a world that keeps no state: the ledger counts what they hold there.
+ *  9. of these, exactly those whose owners let them be suspended where they run stand at their home in a world that keeps no state: the ledger counts what they hold there;
+ * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of its node as it holds there.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H
@@ -132,6 +133,28 @@ uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id);
 uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
 /* Where its run is suspended; SW_NO_PART: it is not. */
 uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id);
+/* Of a job that runs, or whose run is suspended: whether a process of the run has begun. */
+bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id);
+/* The GPUs of its one node that its run still has, on its way to those that it holds, and since when
+ * (may be NULL); 0: it is not on its way. */
+uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since);
+/* The same of all runs on the node together. */
+uint64_t sw_engine_leaving(const struct sw_engine *engine, struct sw_node_id node);
+/* Why the job's run cannot go to these GPUs in one, before it is asked whether they are free; NULL: it
+ * can. SW_NO_NODE: of the node on which it runs. */
+const char *sw_engine_move_obstacle(const struct sw_engine *engine, struct sw_job_id id, struct sw_gpus to);
+/* What a driver kept of a run where its state was saved by a version whose engine did not (facts of
+ * format 6 and below). */
+struct sw_engine_run {
+	uint32_t epoch; /* as those who carry out the commands count */
+	bool begun;
+	uint64_t leaves;
+	sw_ns move_at; /* as in core/job.h */
+	sw_ns stood_at;
+};
+void sw_engine_adopt_run(struct sw_engine *engine, struct sw_job_id id, const struct sw_engine_run *run);
+/* Since when its run is suspended, where it is. */
+sw_ns sw_engine_stands_since(const struct sw_engine *engine, struct sw_job_id id);
 /* A fingerprint of all events and commands so far. */
 uint64_t sw_engine_log_hash(const struct sw_engine *engine);
 /* The same of the commands alone and their times: what was decided, whoever told the events. */

@@ -147,7 +147,7 @@ static void fail(struct sw_engine *engine, struct sw_core_job *job, const struct
 	if (job->seen.state == SW_JOB_RUNNING) {
 		sw_engine_interrupt(engine, job);
 	} else { /* between the stop and standing still, or while it stands */
-		sw_engine_lose_home(engine, job);
+		sw_engine_empty_home(engine, job);
 	}
 	job->seen.restarts++;
 	if (job->seen.knowledge != SW_UNKNOWN && event->left_ns >= 0)
@@ -176,7 +176,7 @@ static void cancel(struct sw_engine *engine, struct sw_core_job *job)
 {
 	if (job->seen.state > SW_JOB_RUNNING)
 		return;
-	if (job->seen.state == SW_JOB_RUNNING)
+	if (job->seen.state == SW_JOB_RUNNING || job->stands != SW_NO_PART)
 		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_KILL,
 							      .reason = SW_REASON_CANCELLED,
 							      .job = job->seen.id.v,
@@ -304,6 +304,22 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 	engine->log_hash = hash;
 }
 
+/* Where the run is, and whether it is on its way. */
+static void apply_to_run(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
+{
+	bool runs = job->seen.state == SW_JOB_RUNNING;
+	if (event->kind == SW_EV_MOVE)
+		sw_move_on_wish(engine, job, event->mask);
+	else if (event->kind == SW_EV_BEGUN)
+		job->begun |= runs || job->stands != SW_NO_PART;
+	else if (event->kind == SW_EV_MOVED)
+		sw_move_arrive(engine, job);
+	else if (event->kind == SW_EV_UNMOVED)
+		sw_move_turn_back(engine, job);
+	else if (runs)
+		sw_move_begin_anew(engine, job);
+}
+
 int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 {
 	struct sw_core_job *job;
@@ -378,9 +394,13 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 		}
 		return 0;
 	case SW_EV_MOVE:
+	case SW_EV_BEGUN:
+	case SW_EV_MOVED:
+	case SW_EV_UNMOVED:
+	case SW_EV_ANEW:
 		job = job_of_answer(engine, event);
 		if (job != NULL)
-			sw_change_place(engine, job, event->mask);
+			apply_to_run(engine, job, event);
 		return 0;
 	case SW_EV_NODE_CHANGE:
 		return change_node(engine, event->node.v, event->change);

@@ -40,6 +40,14 @@ void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job)
 	job->stands = SW_NO_PART;
 }
 
+void sw_engine_go_on(struct sw_engine *engine, struct sw_core_job *job)
+{
+	/* What it measured before was beside others. */
+	job->speed_milli = 0;
+	if (job->leaves != 0)
+		job->move_at = engine->now;
+}
+
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job)
 {
 	int r = sw_order_relane(engine, job);
@@ -65,6 +73,8 @@ void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t
 		sw_engine_set_home(engine, job, parts);
 	else
 		sw_ledger_drop_parts(&engine->ledger, parts);
+	if (job->stands == SW_NO_PART)
+		sw_move_forget_run(engine, job);
 }
 
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job)
@@ -79,23 +89,29 @@ void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job)
 	job->home = SW_NO_PART;
 }
 
-void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
+void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job)
 {
 	bool waits = sw_job_is_waiting(&job->seen), stood = job->stands != SW_NO_PART;
-	if (job->seen.no_restart) {
-		sw_engine_tell_stop(engine, job, SW_REASON_NODE_LOST);
-		sw_engine_end_job(engine, job, SW_JOB_FAILED);
-		return;
-	}
 	if (waits)
 		sw_order_remove(engine, job);
 	sw_engine_forget_home(engine, job);
+	sw_move_forget_run(engine, job);
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_engine_relane(engine, job);
 	if (waits)
 		sw_order_add(engine, job);
 	if (stood)
 		sw_tell_freed(engine, job);
+}
+
+void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->stands != SW_NO_PART || job->seen.no_restart)
+		sw_engine_tell_stop(engine, job, SW_REASON_NODE_LOST);
+	if (job->seen.no_restart)
+		sw_engine_end_job(engine, job, SW_JOB_FAILED);
+	else
+		sw_engine_empty_home(engine, job);
 }
 
 /* What its run holds, running or standing, with or without its GPU memory from now on. */
@@ -113,7 +129,7 @@ void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool
 }
 
 /* It cannot have the GPUs that it was given. A run that came back to them stands there again; one that was new has not begun. */
-static void step_back(struct sw_engine *engine, struct sw_core_job *job)
+void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job)
 {
 	uint32_t parts = job->parts;
 	sw_engine_tell_stop(engine, job, SW_REASON_BOUNCED);
@@ -154,9 +170,26 @@ static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job 
 			const struct sw_gpu *gpu = &ledger->gpus[g];
 			struct sw_core_job *other;
 			while (sw_ledger_gpu_is_overdrawn(ledger, g) && (other = find_newcomer(engine, gpu, job->stood_at)) != NULL)
-				step_back(engine, other);
+				sw_engine_step_back(engine, other);
 		}
 	}
+}
+
+/* Whether a run that may not be stopped has begun on its GPUs of this node since it stands there. */
+static bool has_begun_beside(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node)
+{
+	const struct sw_ledger *ledger = &engine->ledger;
+	for (uint32_t p = job->stands; p != SW_NO_PART; p = ledger->parts[p].next) {
+		for (uint64_t rest = ledger->parts[p].node == node ? ledger->parts[p].mask : 0; rest != 0; rest &= rest - 1) {
+			const struct sw_gpu *gpu = &ledger->gpus[ledger->nodes[node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
+			for (uint32_t r = 0; r < gpu->residents; r++) {
+				const struct sw_core_job *other = &engine->jobs.items[gpu->who[r]];
+				if (other->begun && other->seen.since >= job->stood_at && !sw_job_may_stop(&engine->view, &other->seen))
+					return true;
+			}
+		}
+	}
+	return false;
 }
 
 void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t node)
@@ -165,6 +198,9 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 	if (job->stands == SW_NO_PART || job->seen.state >= SW_JOB_RUNNING)
 		return;
 	sw_engine_set_frees(engine, job, false);
+	/* Its memory counts from now on, and no run that may not be stopped is. */
+	if (has_begun_beside(engine, job, node))
+		return;
 	bounce_newcomers(engine, job, node);
 	/* Its owner allows a stop only where others get the GPUs by it. */
 	if (job->seen.stop_rule == SW_STOP_IF_FREE)
@@ -184,12 +220,15 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 	sw_engine_set_running(engine, job, gpus, parts);
 	sw_engine_forget_home(engine, job);
 	sw_engine_relane(engine, job);
-	job->epoch++;
+	sw_engine_go_on(engine, job);
 	engine->went_on = true;
-	sw_engine_command(
-		engine,
-		(struct sw_command){
-			.kind = SW_CMD_START, .resume = resumes, .job = job->seen.id.v, .epoch = job->epoch, .gpus = gpus, .parts = parts});
+	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_START,
+						      .resume = resumes,
+						      .goes_on = true,
+						      .job = job->seen.id.v,
+						      .epoch = job->epoch,
+						      .gpus = gpus,
+						      .parts = parts});
 	sw_tell_started(engine, job);
 	sw_order_add(engine, job);
 }

@@ -172,6 +172,7 @@ void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum s
 		sw_bitmap_remove(&engine->waiting, job->seen.id.v);
 	}
 	sw_engine_forget_home(engine, job);
+	sw_move_forget_run(engine, job);
 	sw_order_remove(engine, job);
 	sw_order_leave_lane(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
@@ -208,6 +209,7 @@ void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_remove(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_engine_set_waiting(engine, job, false);
+	sw_move_forget_run(engine, job);
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_tell_change(engine, SW_CHANGE_LOSSES);
 	sw_tell_stopped(engine, job);

@@ -50,8 +50,9 @@ enum sw_event_kind {
 	SW_EV_NODE_OPEN,  /* node */
 	SW_EV_CHANGE, /* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps off; what would leave it without a place is not done */
 	SW_EV_SPEED, /* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good place; 0: nobody knows any more */
-	SW_EV_MOVE, /* job, epoch, mask: it goes on there, on as many other GPUs of the one node that it has, in the same run; of one that waits and has a home, that is there. Where
-		     * others hold them, or it is in parts, nothing is done */
+	/* job, epoch, mask: it goes on there, on as many other GPUs of the one node that it has, in the same
+	 * run. Where sw_engine_move_obstacle() says no, or others hold them, nothing is done. */
+	SW_EV_MOVE,
 	SW_EV_NODE_CHANGE, /* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop and wait again, as where a node goes down; the others go on. With less of
 			    * anything beside its GPUs than before, all of them stop */
 	SW_EV_GPUS_SHUT, /* node, mask: these GPUs of it, and no others, take no jobs; those that run on them stay and are not preempted */
@@ -60,9 +61,16 @@ enum sw_event_kind {
 	 * GPU memory leaves the GPUs meanwhile. */
 	SW_EV_KEEPS,
 	/* job, epoch, where: it was suspended, and its GPU memory is on its GPUs still. Jobs that came to
-	 * them on that node since then, and do not fit beside it, have not begun: they wait again. Unless
-	 * it is held, it goes on where its GPUs are free. One of SW_STOP_IF_FREE is not stopped again. */
+	 * them on that node since then, and do not fit beside it, wait again; but where one of them has
+	 * begun that may not be stopped, they all stay. Unless it is held, it goes on where its GPUs are
+	 * free. One of SW_STOP_IF_FREE is not stopped again. */
 	SW_EV_STAY,
+	SW_EV_BEGUN, /* job, epoch: a process of the run has begun */
+	SW_EV_MOVED, /* job, epoch: it is on the GPUs to which it was sent, and has left the others */
+	/* job, epoch: it could not leave the GPUs that it had. It has them again; jobs that were given them
+	 * in the meantime wait again. If it cannot, it begins anew on those to which it was sent. */
+	SW_EV_UNMOVED,
+	SW_EV_ANEW, /* job, epoch: its run is over, and the next one begins on the same GPUs */
 };
 
 /* What a failed run means for the job. */
@@ -97,9 +105,12 @@ struct sw_event {
 };
 
 enum sw_command_kind {
-	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept */
+	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept, `goes_on` that its run stands there */
 	SW_CMD_STOP,	  /* job, epoch: suspend it, or stop it if the world cannot */
-	SW_CMD_MOVE, /* job, epoch, parts: now runs there, maybe on another number of GPUs; or mask, with SW_REASON_MOVED: an event said so */
+	/* job, epoch, parts: the run that it is goes there. In a world of SW_MOVES_FREELY that may be anywhere,
+	 * on another number of GPUs; else it is on its node, `mask`. SW_REASON_MOVED: an event said so;
+	 * SW_REASON_BOUNCED: it never left these. */
+	SW_CMD_MOVE,
 	SW_CMD_LIMIT,  /* job, epoch: memory, compute or class of its share changed, or it was paused or goes on */
 	SW_CMD_KILL,   /* job, epoch: end it for good */
 	SW_CMD_REFUSE, /* job: it could never run; why */
@@ -123,7 +134,8 @@ struct sw_command {
 	uint8_t kind;	/* enum sw_command_kind */
 	uint8_t reason; /* enum sw_reason */
 	bool resume;
-	bool stands; /* of a stop: the run keeps its host memory, stands where it is and goes on there */
+	bool goes_on; /* of a start: the run that stands there, under its epoch */
+	bool stands;  /* of a stop: the run keeps its host memory, stands where it is and goes on there */
 	uint32_t job;
 	uint32_t epoch;
 	uint32_t gpus;

@@ -24,7 +24,7 @@ struct sw_core_job {
 	struct sw_job_clock clock;
 	uint64_t asked_memory_bytes; /* as submitted: limits hold for one run */
 	uint32_t asked_compute_milli;
-	uint32_t epoch;	       /* counts runs */
+	uint32_t epoch;	       /* counts runs; one that is suspended and goes on is the same */
 	uint32_t parts;	       /* what it holds; SW_NO_PART */
 	uint32_t plan_slot;    /* its place in the plan of this decision; SW_NO_SLOT */
 	uint32_t lane;	       /* of the order */
@@ -36,9 +36,12 @@ struct sw_core_job {
 	bool prefers_home;
 	bool held_next;	 /* it is held once its run is over */
 	uint8_t keeps;	 /* enum sw_keeps, of the run `epoch` */
+	bool begun;	 /* a process of the run `epoch` has */
 	uint32_t home;	 /* parts: where it was when it was stopped; SW_NO_PART. Others may have the GPUs. */
 	uint32_t stands; /* parts: where the ledger counts its run as suspended; SW_NO_PART */
 	sw_ns stood_at;	 /* when it was stopped there */
+	uint64_t leaves; /* GPUs of its one node that the run still has, on its way to others; 0: it is there */
+	sw_ns move_at;	 /* since when it leaves them; where it leaves none: before then no policy moves it in one run */
 	sw_ns alarm_slack;
 	uint32_t speed_milli; /* as it was measured in the run `speed_epoch`; 0: it was not */
 	uint32_t speed_epoch;

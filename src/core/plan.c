@@ -57,6 +57,7 @@ struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *jo
 		}
 		entry->parts_before = job->parts;
 		entry->split_before = job->split_milli;
+		entry->goes_on = false;
 		entry->was_alone = sw_ledger_is_alone(&plan->engine->ledger, job->parts);
 		job->plan_slot = (uint32_t)(plan->entries.count - 1);
 	}

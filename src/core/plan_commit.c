@@ -1,5 +1,7 @@
 /* The end of a plan: what became of each job that it touched turns into commands, and the policy
  * hears of it. */
+#include <assert.h>
+
 #include "core/state.h"
 
 /* The job is where it was: forget that it was lifted. */
@@ -40,31 +42,62 @@ static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const
 	sw_tell_stopped(engine, job);
 }
 
+/* At home it is the run that it was, where it stood there; else another one begins. */
+static void begin_run(struct sw_engine *engine, struct sw_core_job *job, struct sw_command *command)
+{
+	command->kind = SW_CMD_START;
+	command->goes_on = sw_plan_is_homebound(engine, job);
+	bool keeps = job->home != SW_NO_PART && sw_ledger_same_gpus(&engine->ledger, job->parts, job->home);
+	assert(keeps || !command->goes_on);
+	if (command->goes_on) {
+		sw_engine_go_on(engine, job);
+	} else {
+		job->epoch++;
+		sw_move_forget_run(engine, job);
+	}
+	if (!keeps) {
+		job->keeps = SW_KEEPS_UNKNOWN;
+		sw_engine_set_frees(engine, job, engine->config.terms.keeps_state);
+	}
+	sw_engine_forget_home(engine, job);
+	if (job->seen.first_start_at == SW_TIME_NEVER)
+		job->seen.first_start_at = engine->now;
+}
+
 static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const struct sw_plan_entry *entry)
 {
-	bool ran = entry->before.state == SW_JOB_RUNNING;
+	bool ran = entry->before.state == SW_JOB_RUNNING, goes = entry->goes_on;
+	uint64_t from = goes ? engine->ledger.parts[entry->parts_before].mask : 0;
 	struct sw_command command = {.kind = SW_CMD_MOVE, .job = job->seen.id.v, .gpus = job->seen.gpus_held, .parts = job->parts};
 	if (ran) {
 		sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
 		job->seen.migrations++;
 	}
-	if (!ran || engine->config.terms.moves != SW_MOVES_FREELY) {
-		command.kind = SW_CMD_START;
+	if (!goes && (!ran || engine->config.terms.moves != SW_MOVES_FREELY)) {
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
-		job->epoch++;
-		/* At home it is the run that it was. */
-		if (job->home == SW_NO_PART || !sw_ledger_same_gpus(&engine->ledger, job->parts, job->home)) {
-			job->keeps = SW_KEEPS_UNKNOWN;
-			sw_engine_set_frees(engine, job, engine->config.terms.keeps_state);
-		}
-		sw_engine_forget_home(engine, job);
-		if (job->seen.first_start_at == SW_TIME_NEVER)
-			job->seen.first_start_at = engine->now;
+		begin_run(engine, job, &command);
+	} else if (!goes) { /* anywhere, from wherever it was */
+		sw_move_arrive(engine, job);
 	}
 	command.epoch = job->epoch;
-	sw_engine_command(engine, command);
+	if (goes)
+		sw_move_begin(engine, job, from, SW_REASON_NONE);
+	else
+		sw_engine_command(engine, command);
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_tell_started(engine, job);
+}
+
+/* A running job that is put elsewhere comes there in one run, or is stopped and started. */
+static void commit_leave(struct sw_plan *plan, struct sw_plan_entry *entry)
+{
+	struct sw_engine *engine = plan->engine;
+	const struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
+	if (job->parts == entry->parts_before || engine->config.terms.moves == SW_MOVES_FREELY)
+		return;
+	entry->goes_on = sw_move_goes_on(plan, entry);
+	if (!entry->goes_on)
+		tell_stop(engine, job, entry, SW_REASON_MOVED);
 }
 
 void sw_plan_commit(struct sw_plan *plan)
@@ -77,8 +110,8 @@ void sw_plan_commit(struct sw_plan *plan)
 			continue;
 		if (job->seen.state != SW_JOB_RUNNING)
 			commit_stop(engine, job, entry);
-		else if (job->parts != entry->parts_before && engine->config.terms.moves != SW_MOVES_FREELY)
-			tell_stop(engine, job, entry, SW_REASON_MOVED);
+		else
+			commit_leave(plan, entry);
 	}
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		struct sw_plan_entry *entry = &plan->entries.items[e];

@@ -22,7 +22,7 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 		return true;
 	sw_ns needed = protected_for(engine, &job->seen);
 	/* Its start may be of this very step: it names parts that a stop or a move could drop. */
-	if (needed == 0 && engine->went_on && sw_rule_suspends(&job->seen))
+	if (needed == 0 && engine->went_on)
 		needed = 1;
 	if (needed == 0 || job->seen.state != SW_JOB_RUNNING || engine->now - job->seen.since >= needed)
 		return false;

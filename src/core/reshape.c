@@ -30,6 +30,14 @@ static bool can_stay(const struct sw_engine *engine, uint32_t parts, uint32_t no
 	return true;
 }
 
+/* Whether a run that is on its way finds the GPUs that it leaves, should it have to stay: else it may never get to the others either. */
+static bool is_left(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, const struct sw_topology_change *change)
+{
+	uint32_t parts = job->seen.state == SW_JOB_RUNNING ? job->parts : job->stands;
+	uint64_t now = sw_topology_renumber(change, job->leaves);
+	return engine->ledger.parts[parts].node != node || __builtin_popcountll(now) == __builtin_popcountll(job->leaves);
+}
+
 static void renumber(struct sw_engine *engine, uint32_t parts, uint32_t node, const struct sw_topology_change *change)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
@@ -42,9 +50,12 @@ static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_t
 {
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
+		bool has_left = job->leaves == 0 || is_left(engine, job, node, change);
 		if (!can_stay(engine, job->parts, node, change))
 			sw_engine_lose(engine, job);
-		if (!can_stay(engine, job->home, node, change))
+		else if (!has_left && job->seen.state == SW_JOB_RUNNING)
+			sw_move_begin_anew(engine, job);
+		if (!can_stay(engine, job->home, node, change) || (!has_left && job->stands != SW_NO_PART))
 			sw_engine_lose_home(engine, job);
 	}
 }
@@ -55,6 +66,9 @@ static void lift(struct sw_engine *engine, uint32_t node, const struct sw_topolo
 	struct sw_ledger *ledger = &engine->ledger;
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
+		uint32_t at = job->seen.state == SW_JOB_RUNNING ? job->parts : job->home;
+		if (again && job->leaves != 0 && sw_ledger_touches(ledger, at, node))
+			job->leaves = sw_topology_renumber(change, job->leaves);
 		if (sw_ledger_touches(ledger, job->parts, node)) {
 			if (again)
 				renumber(engine, job->parts, node, change);

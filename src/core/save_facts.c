@@ -104,6 +104,11 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_bool(pack, &job->seen.frees_gpus);
 		sw_pack_near(pack, &job->stood_at, 0);
 	}
+	if (has(pack, 7)) {
+		sw_pack_bool(pack, &job->begun);
+		sw_pack_u64(pack, &job->leaves);
+		sw_pack_near(pack, &job->move_at, 0);
+	}
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -349,6 +354,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		job->avoid = UINT32_MAX;
 		pack_core_job(pack, job, before);
 		engine->avoiders += job->avoid != UINT32_MAX;
+		engine->leavers += job->leaves != 0;
 		before = job->seen.submit_at;
 		job->seen.id.v = id;
 		job->parts = job->home = job->stands = SW_NO_PART;

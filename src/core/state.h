@@ -97,6 +97,7 @@ struct sw_plan_entry {
 	uint32_t split_before;
 	bool was_alone; /* on its GPUs, and nobody was put beside it since */
 	bool limits_changed;
+	bool goes_on; /* it comes to other GPUs in the same run */
 };
 
 struct sw_plan {
@@ -137,6 +138,7 @@ struct sw_engine {
 	struct sw_heap latest; /* the same alarms, by due time and slack together */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
+	uint32_t leavers;  /* jobs whose runs are on their way to other GPUs */
 	uint32_t avoiders; /* jobs that keep off a node, at most */
 	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
 	bool had_rules;	   /* there was one since the start or the load; not saved, since marks matter only while there is one */
@@ -242,16 +244,22 @@ struct sw_share sw_engine_standing_share(const struct sw_core_job *job);
 /* Its run stands on these parts from now on, which stay where they are meanwhile; or it does not any more, if it did. */
 void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job);
+/* Its run, which stood at its home, goes on there, under its epoch. */
+void sw_engine_go_on(struct sw_engine *engine, struct sw_core_job *job);
 /* Whether its GPU memory leaves the GPUs while it stands. */
 void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool frees);
 /* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
-/* What stood still at the job's home is gone, and with it what the job had kept: it waits to start anew, or has failed where it may not. */
+/* What stood still at the job's home is gone, and with it what the job had kept: it waits to start anew. */
+void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job);
+/* The same since its node is gone, or a GPU is: the driver is told, and a job that may not start anew has failed. */
 void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
 /* It has a home now, or none any more; it is in no set of the order. */
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job);
+/* The job cannot have the GPUs that it was given, and waits again. */
+void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job);
 /* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands there with its memory. */
 void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t node);
 /* Whether its run, stopped, would keep its state, and its GPU memory leave the GPUs. */
@@ -323,8 +331,22 @@ void sw_greedy_decide(struct sw_engine *engine);
 int sw_change_job(struct sw_engine *engine, struct sw_core_job *job, uint64_t gpu_memory_bytes, uint32_t avoid);
 /* Nodes are fewer: who could only run where it keeps off may go there again. */
 int sw_change_recheck(struct sw_engine *engine);
-/* It goes on on these GPUs of its node, if it can; where it waits, its home is there. */
-void sw_change_place(struct sw_engine *engine, struct sw_core_job *job, uint64_t mask);
+
+/* ---- moves within a node (move.c) */
+/* SW_EV_MOVE: it goes to these GPUs of its node, if it can. */
+void sw_move_on_wish(struct sw_engine *engine, struct sw_core_job *job, uint64_t mask);
+/* Whether a job that the plan puts elsewhere comes there in the run that it is. */
+bool sw_move_goes_on(const struct sw_plan *plan, const struct sw_plan_entry *entry);
+/* It holds its new GPUs: the run sets out. */
+void sw_move_begin(struct sw_engine *engine, struct sw_core_job *job, uint64_t from, enum sw_reason reason);
+void sw_move_arrive(struct sw_engine *engine, struct sw_core_job *job);
+void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job);
+/* Its run is over; another begins on the GPUs that it holds. */
+void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job);
+/* The run is over. */
+void sw_move_forget_run(struct sw_engine *engine, struct sw_core_job *job);
+/* GPUs of the node that runs on their way to others still have. */
+uint64_t sw_move_leaving(const struct sw_engine *engine, uint32_t node);
 
 /* ---- what a plan has touched (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);

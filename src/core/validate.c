@@ -3,6 +3,29 @@
 
 #include "core/state.h"
 
+/* Its parts are those that it holds, or on which it stands. */
+static int check_move(const struct sw_engine *engine, const struct sw_core_job *job, struct sw_err *err)
+{
+	const struct sw_part *all = engine->ledger.parts;
+	uint32_t id = job->seen.id.v, parts = job->seen.state == SW_JOB_RUNNING ? job->parts : job->stands;
+	if (job->leaves == 0 && (parts != SW_NO_PART || !job->begun))
+		return 0;
+	if (parts == SW_NO_PART || !job->begun)
+		return sw_err_set(err, SW_EBUG, "engine invariant 10: job %u has no run that could be on its way", id);
+	uint32_t gpus = engine->topology->nodes[all[parts].node].gpus;
+	if (all[parts].next != SW_NO_PART || job->leaves == all[parts].mask || (gpus < 64 && job->leaves >> gpus != 0) ||
+	    __builtin_popcountll(job->leaves) != __builtin_popcountll(all[parts].mask))
+		return sw_err_set(err, SW_EBUG, "engine invariant 10: job %u cannot come from the GPUs that it leaves", id);
+	for (uint32_t other = sw_engine_next(engine, 0); other != SW_BITMAP_NONE; other = sw_engine_next(engine, other + 1)) {
+		const struct sw_core_job *second = &engine->jobs.items[other];
+		uint32_t at = second->seen.state == SW_JOB_RUNNING ? second->parts : second->stands;
+		if (other != id && second->leaves != 0 && at != SW_NO_PART && all[at].node == all[parts].node &&
+		    (second->leaves & job->leaves) != 0)
+			return sw_err_set(err, SW_EBUG, "engine invariant 10: jobs %u and %u leave the same GPU", id, other);
+	}
+	return 0;
+}
+
 static int check_job(const struct sw_engine *engine, const struct sw_core_job *job, struct sw_ledger *derived, struct sw_err *err)
 {
 	const struct sw_job *seen = &job->seen;
@@ -16,6 +39,8 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 	if (job->stands != (should_stand ? job->home : SW_NO_PART))
 		return sw_err_set(err, SW_EBUG, "engine invariant 9: job %u in state %u stands where it should not, or does not stand", id,
 				  seen->state);
+	if (check_move(engine, job, err) < 0)
+		return SW_EBUG;
 	sw_ledger_mark_home(derived, job->home, true);
 	if (!runs) {
 		if (seen->gpus_held != 0 || job->parts != SW_NO_PART || seen->paused)
@@ -122,16 +147,19 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 		sw_ledger_set_shut(derived, n, engine->ledger.nodes[n].shut);
 	}
 	int r = 0;
-	uint32_t paused = 0;
+	uint32_t paused = 0, leavers = 0;
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
 		paused += engine->jobs.items[id].seen.paused;
+		leavers += engine->jobs.items[id].leaves != 0;
 	}
 	/* Last: one that stands may turn out to hold what others have. */
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
 		sw_ledger_stand(derived, engine->jobs.items[id].stands, sw_engine_standing_share(&engine->jobs.items[id]), true);
 	if (r == 0 && paused != engine->paused)
 		r = sw_err_set(err, SW_EBUG, "engine invariant 4: %u jobs are paused, the count says %u", paused, engine->paused);
+	if (r == 0 && leavers != engine->leavers)
+		r = sw_err_set(err, SW_EBUG, "engine invariant 10: %u runs are on their way, the count says %u", leavers, engine->leavers);
 	if (r == 0)
 		r = sw_ledger_matches(&engine->ledger, derived, err);
 	derived->parts = NULL;

@@ -37,9 +37,8 @@ struct life {
 	bool paused; /* runs, and stands still */
 	bool has_run;
 	bool lost_state;     /* must start from a checkpoint */
-	bool moves;	     /* stopped in this step to go on elsewhere */
 	uint32_t told_milli; /* its speed, where that is measured */
-	uint32_t node, gpus; /* of its last run; UINT32_MAX: of several nodes */
+	uint32_t starts;     /* how often it was started, or went on after it was suspended */
 	bool will_fail;	     /* the event ahead is a failure */
 };
 
@@ -365,11 +364,20 @@ static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 	};
 }
 
+/* What has become of a run where a move is not free: it has begun, or is on its new GPUs. */
+static void tell_of_run(struct sw_world_model *model, uint32_t id, enum sw_event_kind kind)
+{
+	struct sw_event *event = model->world->moves == SW_MOVES_RESTART ? sw_vec_push(&model->news) : NULL;
+	if (event != NULL)
+		*event = (struct sw_event){.kind = kind, .job = {id}, .epoch = model->lives[id].epoch};
+}
+
 /* A run says soon after its start that it would go on after a stop, and that its memory
  * leaves its GPUs meanwhile. */
 static void tell_keeps(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
 {
 	struct sw_event *event = NULL;
+	tell_of_run(model, id, SW_EV_BEGUN);
 	if (stands_when_stopped(model->world, sw_engine_job(engine, (struct sw_job_id){id})->stop_rule))
 		event = sw_vec_push(&model->news);
 	if (event != NULL)
@@ -476,28 +484,12 @@ static int64_t starting_cost(const struct sw_world_model *model, const struct li
 	return sw_transfer_ns(&world->suspend, gpu_state_bytes(life)) + sw_transfer_ns(&world->resume, gpu_state_bytes(life));
 }
 
-/* A run that was stopped to go on elsewhere keeps its work on the same node with as many GPUs, as
- * live; else the next one begins anew. True: it was moved. */
-static bool arrive(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command)
-{
-	struct life *life = &model->lives[command->job];
-	const struct sw_part *first = &sw_engine_ledger(engine)->parts[command->parts];
-	uint32_t node = first->next == SW_NO_PART ? first->node : UINT32_MAX;
-	bool moved = life->moves && node != UINT32_MAX && node == life->node && command->gpus == life->gpus;
-	if (life->moves && !moved)
-		lose_work(model, command->job);
-	life->moves = false;
-	life->node = node;
-	life->gpus = command->gpus;
-	return moved;
-}
-
 /* The run gets its fate: the failure that is ahead of it, if any. */
 static void draw_failure(struct sw_world_model *model, uint32_t id)
 {
 	struct life *life = &model->lives[id];
 	uint32_t at_milli;
-	life->will_fail = sw_faults_run_fails(model->faults, id, life->epoch, &at_milli);
+	life->will_fail = sw_faults_run_fails(model->faults, id, life->starts, &at_milli);
 	if (life->will_fail)
 		sw_heap_set(&model->ends, id, life->stall_until_ns + time_for(life->left_ns / 1000 * at_milli, life->pace) + 1);
 }
@@ -506,6 +498,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 {
 	struct life *life = &model->lives[command->job];
 	life->epoch = command->epoch;
+	life->starts++;
 	life->runs = true;
 	life->paused = false;
 	life->as_of_ns = now;
@@ -520,9 +513,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 			tell(model, command->job, now + life->left_ns);
 		return;
 	}
-	bool moved = arrive(model, engine, command);
-	life->stall_until_ns =
-		now + (moved ? sw_transfer_ns(&model->world->migrate, gpu_state_bytes(life)) : starting_cost(model, life, command->resume));
+	life->stall_until_ns = now + starting_cost(model, life, command->resume || command->goes_on);
 	life->has_run = true;
 	life->lost_state = false;
 	life->kept_ns = life->left_ns;
@@ -551,8 +542,8 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 	}
 	get_up(model, engine, command->job, now);
 	bool in_place = model->world->preempt == SW_PREEMPT_IN_PLACE && !command->stands;
-	life->moves = in_place && command->reason == SW_REASON_MOVED;
-	if (command->reason == SW_REASON_NODE_LOST || (in_place && command->reason == SW_REASON_PREEMPTED))
+	bool begins_anew = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED;
+	if (command->reason == SW_REASON_NODE_LOST || (in_place && begins_anew))
 		lose_work(model, command->job);
 	tell(model, command->job, now);
 }
@@ -574,6 +565,7 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 	if (!model->world->replace_is_free)
 		life->stall_until_ns = now + sw_transfer_ns(&model->world->migrate, gpu_state_bytes(life));
 	life->pace = pace_of(model, engine, command->job);
+	tell_of_run(model, command->job, SW_EV_MOVED);
 	look_ahead(model, command->job, now);
 }
 

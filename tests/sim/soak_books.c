@@ -36,6 +36,17 @@ static bool sits_on(const struct sw_soak_entry *entry, uint32_t node)
 	return false;
 }
 
+/* Whether it is suspended where it runs, or not stopped at all. */
+static bool suspends(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return (entry->stop_rule == SW_STOP_SUSPEND || entry->stop_rule == SW_STOP_IF_FREE) && !books->config->terms.keeps_state;
+}
+
+static bool stands(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return entry->at_home && !entry->ended && suspends(books, entry);
+}
+
 static void lose_node(struct sw_soak_books *books, uint32_t node)
 {
 	if (node >= books->nodes || books->down[node])
@@ -54,9 +65,10 @@ static void lose_node(struct sw_soak_books *books, uint32_t node)
 		struct sw_soak_entry *entry = &books->jobs[j];
 		if (!entry->at_home || entry->ended || !sits_on(entry, node))
 			continue;
+		bool stood = stands(books, entry);
 		entry->at_home = false;
 		entry->ended = entry->no_restart;
-		if (entry->no_restart)
+		if (entry->no_restart || stood)
 			expect(books, SW_CMD_STOP, SW_REASON_NODE_LOST, j);
 	}
 }
@@ -88,6 +100,8 @@ static void change_node(struct sw_soak_books *books, uint32_t node, const struct
 		struct sw_soak_entry *entry = &books->jobs[j];
 		bool stays = true;
 		entry->home_moved |= entry->at_home;
+		if (entry->leaves != 0 && sits_on(entry, node))
+			entry->leaves = sw_topology_renumber(change, entry->leaves);
 		for (uint32_t s = 0; entry->runs && s < entry->seat_count; s++)
 			if (entry->seats[s].node == node)
 				stays &= renumber(&entry->seats[s], change);
@@ -112,22 +126,11 @@ static void add_job(struct sw_soak_books *books, const struct sw_job_spec *spec)
 	};
 }
 
-/* Whether it is suspended where it runs, or not stopped at all. */
-static bool suspends(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
-{
-	return (entry->stop_rule == SW_STOP_SUSPEND || entry->stop_rule == SW_STOP_IF_FREE) && !books->config->terms.keeps_state;
-}
-
 /* Whether its state stays on its GPUs when it stops: parts of a split job are of
  * no use to the whole one. */
 static bool has_home(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
 	return entry->prefers_home && entry->seats[0].split_bytes == 0 && (!suspends(books, entry) || entry->keeps == 1);
-}
-
-static bool stands(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
-{
-	return entry->at_home && !entry->ended && suspends(books, entry);
 }
 
 static void foresee(struct sw_soak_books *books, const struct sw_event *event)
@@ -155,7 +158,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		break;
 	case SW_EV_CANCEL:
 		if (entry != NULL && !entry->ended) {
-			if (entry->runs)
+			if (entry->runs || stands(books, entry))
 				expect(books, SW_CMD_KILL, SW_REASON_CANCELLED, event->job.v);
 			entry->runs = false;
 			entry->ended = true;
@@ -219,10 +222,20 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_NODE_CHANGE:
 		change_node(books, event->node.v, event->change);
 		break;
-	case SW_EV_MOVE: /* whether the GPUs can be had is not known here */
-		if (meant)
-			entry->home_moved = !entry->runs;
+	case SW_EV_BEGUN:
+		if (meant && (entry->runs || stands(books, entry)))
+			entry->begun = true;
 		break;
+	case SW_EV_MOVED:
+		if (meant)
+			entry->leaves = 0;
+		break;
+	case SW_EV_UNMOVED: /* alone in its step, as SW_EV_STAY: who is sent away is not known here */
+	case SW_EV_ANEW:
+		if (meant)
+			books->bounces = books->turns_back = true;
+		break;
+	case SW_EV_MOVE: /* whether the GPUs can be had is not known here */
 	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:
 	case SW_EV_SPEED:
@@ -235,11 +248,11 @@ void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct s
 	if (at > books->now)
 		books->now = at;
 	books->due_count = books->due_next = 0;
-	books->bounces = false;
+	books->bounces = books->turns_back = false;
 	for (uint32_t j = 0; j < books->count; j++)
 		books->jobs[j].stood = stands(books, &books->jobs[j]);
 	for (uint32_t j = 0; j < books->count; j++)
-		books->jobs[j].started = books->jobs[j].came = false;
+		books->jobs[j].started = books->jobs[j].came = books->jobs[j].anew = false;
 	for (size_t e = 0; e < count; e++)
 		foresee(books, &events[e]);
 }
@@ -286,10 +299,11 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	bool ran = entry->runs;
 	entry->seat_count = 0;
 	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next) {
-		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node] || books->closed[ledger->parts[p].node])
+		if (entry->seat_count == SW_SOAK_NODES_MAX || books->down[ledger->parts[p].node] ||
+		    (books->closed[ledger->parts[p].node] && !entry->anew))
 			return sw_err_set(err, SW_EBUG, "job %u was sent to node %u, which is down, closed or named twice", command->job,
 					  ledger->parts[p].node);
-		if ((books->shut[ledger->parts[p].node] & ledger->parts[p].mask) != 0)
+		if ((books->shut[ledger->parts[p].node] & ledger->parts[p].mask) != 0 && !entry->anew)
 			return sw_err_set(err, SW_EBUG, "job %u was sent to GPUs of node %u that are shut", command->job,
 					  ledger->parts[p].node);
 		entry->seats[entry->seat_count++] =
@@ -301,7 +315,7 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	entry->runs = true;
 	entry->gpus = gpus;
 	entry->since = books->now;
-	return check_quota(books, engine, command->job, !ran || gpus > before, err);
+	return check_quota(books, engine, command->job, (!ran && !entry->anew) || gpus > before, err);
 }
 
 /* To stop its run. */
@@ -323,14 +337,18 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
 	const struct sw_soak_entry before = *entry;
-	entry->started = !stands(books, &before) || entry->frees; /* else its memory was there */
-	entry->came = !stands(books, &before);
+	entry->started = (!stands(books, &before) || entry->frees) && !entry->anew; /* else its memory was there */
+	entry->came = !stands(books, &before) && !entry->anew;
 	if (entry->stop_rule >= SW_STOP_NEVER && !is_guaranteed(engine, command->job))
 		return sw_err_set(err, SW_EBUG, "job %u may not be stopped and runs where it would have to make way", command->job);
+	bool bound = stands(books, &before);
+	if (command->goes_on != bound)
+		return sw_err_set(err, SW_EBUG, "job %u starts, and it is not true whether its run goes on", command->job);
 	entry->epoch = command->epoch;
 	entry->at_home = false;
+	entry->begun &= bound;
+	entry->leaves = bound ? entry->leaves : 0;
 	int r = sit_down(books, engine, command, err);
-	bool bound = stands(books, &before);
 	if (!before.at_home || (!bound && !same_seats(&before, entry))) {
 		entry->keeps = 0;
 		entry->frees = false;
@@ -343,6 +361,11 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
+	if (command->reason == SW_REASON_MOVED && books->turns_back && entry->runs) { /* to begin anew */
+		entry->runs = false;
+		entry->anew = true;
+		return 0;
+	}
 	if (command->reason == SW_REASON_MOVED && !(books->config->terms.moves == SW_MOVES_RESTART && entry->runs))
 		return sw_err_set(err, SW_EBUG, "job %u was stopped to be moved, which cannot be", command->job);
 	if (command->reason == SW_REASON_BOUNCED && books->bounces && entry->runs) {
@@ -378,9 +401,14 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	return 0;
 }
 
-/* Because an event said so: on as many GPUs of its node. That these fit is seen from the seats. */
+/* In its run: on as many GPUs of its node. That these fit is seen from the seats. One that it
+ * cannot leave it has again. */
 static int sit_elsewhere(struct sw_soak_entry *entry, const struct sw_command *command, struct sw_err *err)
 {
+	bool back = command->reason == SW_REASON_BOUNCED;
+	if (!entry->begun || (back ? entry->leaves != command->mask : entry->leaves != 0))
+		return sw_err_set(err, SW_EBUG, "job %u was moved and had not begun, or is on its way", command->job);
+	entry->leaves = back ? 0 : entry->seats[0].mask;
 	if (entry->seat_count != 1 || entry->seats[0].split_bytes != 0 || entry->seats[0].mask == command->mask ||
 	    (uint32_t)__builtin_popcountll(command->mask) != entry->gpus)
 		return sw_err_set(err, SW_EBUG, "job %u was moved to GPUs that it cannot have", command->job);
@@ -395,23 +423,27 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 	struct sw_soak_entry *entry = &books->jobs[command->job];
 	switch ((enum sw_command_kind)command->kind) {
 	case SW_CMD_START:
-		if (entry->runs || entry->held || entry->ended || command->epoch != entry->epoch + 1)
+		if (entry->runs || entry->held || entry->ended || command->epoch != entry->epoch + !command->goes_on)
 			return sw_err_set(err, SW_EBUG, "job %u cannot start run %u now", command->job, command->epoch);
 		return check_start(books, engine, command, err);
 	case SW_CMD_MOVE:
 		/* Another event of the step may have ended the run since, which is foreseen. */
-		if (command->reason == SW_REASON_MOVED && command->epoch == entry->epoch) {
-			entry->home_moved |= entry->at_home;
-			return entry->runs ? sit_elsewhere(entry, command, err) : 0;
-		}
+		if (command->reason != SW_REASON_NONE && command->epoch == entry->epoch)
+			return entry->runs || entry->at_home ? sit_elsewhere(entry, command, err) : 0;
 		if (!entry->runs || command->epoch != entry->epoch)
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
 		if (books->now - entry->since < books->config->terms.quantum_ns)
 			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
 		if (!owner_allows(books, entry))
 			return sw_err_set(err, SW_EBUG, "job %u was moved, which its owner does not allow", command->job);
-		if (books->config->terms.moves != SW_MOVES_FREELY)
+		if (books->config->terms.moves == SW_MOVES_NEVER)
 			return sw_err_set(err, SW_EBUG, "job %u was moved where nothing can be moved", command->job);
+		if (books->config->terms.moves == SW_MOVES_RESTART) {
+			int r = sit_elsewhere(entry, command, err);
+			entry->since = books->now;
+			return r < 0 ? r : check_quota(books, engine, command->job, false, err);
+		}
+		entry->leaves = 0;
 		return sit_down(books, engine, command, err);
 	case SW_CMD_STOP:
 	case SW_CMD_KILL:

@@ -32,6 +32,9 @@ struct sw_soak_entry {
 	bool came;		    /* the same, and its run does not go on where it stood */
 	bool stood;		    /* at the beginning of this step */
 	bool no_restart, held_next;
+	bool begun;	 /* its run has */
+	bool anew;	 /* it was stopped in this step to begin anew where it is */
+	uint64_t leaves; /* GPUs that its run still has, on its way to others */
 	struct sw_soak_seat seats[SW_SOAK_NODES_MAX];
 	uint32_t seat_count;
 };
@@ -53,7 +56,8 @@ struct sw_soak_books {
 		uint32_t job;
 	} due[SW_SOAK_JOBS_MAX * 4];
 	uint32_t due_count, due_next;
-	bool bounces; /* one that stands may send newcomers away in this step */
+	bool bounces;	 /* a run may send newcomers away in this step */
+	bool turns_back; /* or begin anew where it is */
 };
 
 void sw_soak_books_open(struct sw_soak_books *books, const struct sw_engine_config *config);

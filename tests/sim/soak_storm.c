@@ -174,10 +174,11 @@ static bool is_free_of(const struct storm *storm, enum sw_event_kind kind)
 	return true;
 }
 
+/* Or one that is on its way may have to stay. */
 static bool is_home(const struct sw_soak_books *books, uint32_t node)
 {
 	for (uint32_t j = 0; j < books->count; j++)
-		for (uint32_t s = 0; books->jobs[j].at_home && s < books->jobs[j].seat_count; s++)
+		for (uint32_t s = 0; (books->jobs[j].at_home || books->jobs[j].leaves != 0) && s < books->jobs[j].seat_count; s++)
 			if (books->jobs[j].seats[s].node == node)
 				return true;
 	return false;
@@ -258,6 +259,18 @@ static struct sw_event draw_stay(struct storm *storm)
 				 .where = entry->seats[below(storm, entry->seat_count + 1) % SW_SOAK_NODES_MAX].node};
 }
 
+/* One that is on its way, if any, stays where it was; sometimes a run begins anew where it is. */
+static struct sw_event draw_turn_back(struct storm *storm)
+{
+	struct sw_event event = draw_answer(storm, chance(storm, 80) ? SW_EV_UNMOVED : SW_EV_ANEW);
+	for (uint32_t j = 0; j < storm->books.count; j++)
+		if (storm->books.jobs[j].leaves != 0 && event.kind == SW_EV_UNMOVED) {
+			event.job.v = j;
+			event.epoch = storm->books.jobs[j].epoch;
+		}
+	return event;
+}
+
 static struct sw_event draw_event(struct storm *storm)
 {
 	struct sw_event event;
@@ -267,7 +280,7 @@ static struct sw_event draw_event(struct storm *storm)
 	if (kind < 50)
 		return draw_answer(storm, SW_EV_FINISH);
 	if (kind < 57) {
-		event = draw_answer(storm, chance(storm, 90) ? SW_EV_KEEPS : SW_EV_HOLD_NEXT);
+		event = draw_answer(storm, chance(storm, 50) ? SW_EV_BEGUN : chance(storm, 80) ? SW_EV_KEEPS : SW_EV_HOLD_NEXT);
 		event.gpus = chance(storm, 80);
 		event.frees = chance(storm, 60);
 		return event;
@@ -278,7 +291,7 @@ static struct sw_event draw_event(struct storm *storm)
 		return event;
 	}
 	if (kind < 69 && is_free_of(storm, SW_EV_NODE_CHANGE))
-		return draw_move(storm);
+		return chance(storm, 70) ? draw_move(storm) : draw_answer(storm, SW_EV_MOVED);
 	if (kind < 75)
 		return draw_answer(storm, SW_EV_PROGRESS);
 	if (kind < 77) {
@@ -371,7 +384,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 	if (chance(storm, 40) && storm->wake_at < storm->books.now + 1000000 * SW_NS_PER_S)
 		at = storm->wake_at;
 	if (storm->books.count > 0 && chance(storm, 5))
-		storm->events[storm->count++] = draw_stay(storm);
+		storm->events[storm->count++] = chance(storm, 50) ? draw_stay(storm) : draw_turn_back(storm);
 	for (uint64_t wanted = storm->count > 0 ? 0 : below(storm, EVENTS_MAX); wanted > 0; wanted--) {
 		storm->events[storm->count] = draw_event(storm);
 		storm->count++;

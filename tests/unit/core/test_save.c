@@ -286,7 +286,7 @@ static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(sizeof(struct sw_job), 136);
-	assert_int_equal(sizeof(struct sw_core_job), 256);
+	assert_int_equal(sizeof(struct sw_core_job), 272);
 	assert_int_equal(sizeof(struct sw_lane), 96);
 	assert_int_equal(sizeof(struct sw_order_book), 256);
 	assert_int_equal(sizeof(struct sw_tenant), 12);

@@ -163,6 +163,7 @@ static void test_move(void **state)
 	rig_open(&rig, one_of_four, 1, (struct sw_engine_config){.policy = &sw_policy_fifo}, NULL);
 	uint32_t id = rig_submit_plain(&rig, 0, 1, 100);
 	shut(&rig, 1, 0, 0x9);
+	rig_event(&rig, 1, rig_answer(&rig, SW_EV_BEGUN, id));
 	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_MOVE, .job = {id}, .epoch = 1, .mask = 0x8});
 	assert_string_equal(rig_place(&rig, id), "0:1");
 	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_MOVE, .job = {id}, .epoch = 1, .mask = 0x4});

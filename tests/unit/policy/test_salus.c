@@ -109,6 +109,7 @@ static void test_moved_away(void **state)
 	uint32_t whole = rig_submit_plain(&rig, 0, 1, 1000), a = submit_job(&rig, 1, 5, 5, 1000), b = submit_job(&rig, 2, 5, 5, 1000);
 	assert_true(works(&rig, whole) && works(&rig, a) && rig_runs(&rig, b) && !works(&rig, b));
 	rig_finish(&rig, 3, whole);
+	rig_event(&rig, 4, rig_answer(&rig, SW_EV_BEGUN, a));
 	struct sw_event move = rig_answer(&rig, SW_EV_MOVE, a);
 	move.mask = 1;
 	rig_event(&rig, 4, move);
