@@ -172,6 +172,9 @@ int sw_fields_check(const char *what, const struct sw_field *fields, size_t coun
 /* Makes texts keep the bounds of their fields that are lines: control characters become '?', and
  * what is too long is cut. */
 void sw_fields_mend_lines(const struct sw_field *fields, size_t count, void *target);
+/* Of a struct that owns its texts: gives `target`, which is a copy of the bytes, texts of its own.
+ * False: out of memory; what it has then may be freed. */
+bool sw_fields_copy(const struct sw_field *fields, size_t count, void *target);
 /* Of a struct that owns its texts: frees what the fields point to. */
 void sw_fields_free(const struct sw_field *fields, size_t count, void *target);
 /* Whether the text holds what a terminal would obey. */

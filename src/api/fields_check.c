@@ -143,6 +143,38 @@ void sw_fields_mend_lines(const struct sw_field *fields, size_t count, void *tar
 	}
 }
 
+static char *copy_text(const char *text, bool *good)
+{
+	char *copy = text != NULL && *good ? strdup(text) : NULL;
+	*good = *good && (text == NULL || copy != NULL);
+	return copy;
+}
+
+static char **copy_list(char *const *texts, size_t count, bool *good)
+{
+	char **copy = texts != NULL && *good ? calloc(count + 1, sizeof *copy) : NULL;
+	*good = *good && (texts == NULL || copy != NULL);
+	for (size_t i = 0; copy != NULL && i < count; i++)
+		copy[i] = copy_text(texts[i], good);
+	return copy;
+}
+
+bool sw_fields_copy(const struct sw_field *fields, size_t count, void *target)
+{
+	bool good = true;
+	for (size_t i = 0; i < count; i++) {
+		void *at = (char *)target + fields[i].offset;
+		size_t members = 0;
+		if (fields[i].kind == SW_FIELD_TEXT)
+			*(char **)at = copy_text(*(char **)at, &good);
+		if (fields[i].kind == SW_FIELD_LIST) {
+			char **texts = list_of(&fields[i], target, &members);
+			*(char ***)at = copy_list(texts, members, &good);
+		}
+	}
+	return good;
+}
+
 void sw_fields_free(const struct sw_field *fields, size_t count, void *target)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -25,6 +25,15 @@ void sw_job_request_free(struct sw_job_request *request)
 	free(request);
 }
 
+struct sw_job_request *sw_job_request_copy(const struct sw_job_request *request)
+{
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *copy = malloc(sizeof *copy);
+	if (copy == NULL)
+		return NULL;
+	*copy = *request;
+	return sw_fields_copy(sw_job_fields, sw_job_field_count, copy) ? SW_TAKE(copy) : NULL;
+}
+
 uint32_t sw_job_request_count(const struct sw_job_request *request)
 {
 	if (!request->is_array || request->is_member)

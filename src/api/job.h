@@ -167,6 +167,8 @@ int sw_job_request_decode(const char *what, const char *json, size_t size, struc
 int sw_job_request_from_json(const char *what, json_t *root, struct sw_job_request **ret_request, struct sw_err *err);
 /* Canonical JSON; NULL: out of memory. The caller frees. */
 char *sw_job_request_encode(const struct sw_job_request *request);
+/* NULL: out of memory. */
+struct sw_job_request *sw_job_request_copy(const struct sw_job_request *request);
 void sw_job_request_free(struct sw_job_request *request);
 SW_DEFINE_FREEP(struct sw_job_request, sw_job_request_free)
 

@@ -13,14 +13,9 @@
 
 struct sw_job_request *sw_prerun_request(const struct sw_job_request *request)
 {
-	struct sw_job_request whole = *request;
-	whole.is_member = false;
-	SW_CLEANUP(sw_freep) char *text = sw_job_request_encode(&whole);
-	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *first = NULL;
-	if (text == NULL || sw_job_request_decode(sw_job_stored, text, strlen(text), &first, NULL) < 0)
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *first = sw_job_request_copy(request);
+	if (first == NULL)
 		return NULL;
-	first->is_member = request->is_member;
-	first->array_index = request->array_index;
 	static const char suffix[] = ".prerun";
 	size_t length = strlen(first->name);
 	if (length > SW_JOB_NAME_MAX - (sizeof suffix - 1))

@@ -129,7 +129,8 @@ static char *encode_slim(const struct sw_brain *brain, const struct sw_job_reque
 	struct sw_live trial = {0};
 	if (text == NULL || brain->config.load_text == NULL || strlen(text) < SW_BULK_LEAST)
 		return text;
-	if (sw_job_request_decode("request", text, strlen(text), &slim, NULL) < 0 || sw_bulk_take(brain, slim, texts) < 0) {
+	slim = sw_job_request_copy(request);
+	if (slim == NULL || sw_bulk_take(brain, slim, texts) < 0) {
 		for (int b = 0; b < SW_BULKS; b++)
 			free(texts[b].bytes);
 		free(text);
