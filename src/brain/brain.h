@@ -75,6 +75,9 @@ struct sw_record {
 	char *body; /* JSON; owned */
 	size_t size;
 	struct sw_record_text texts[SW_BULKS]; /* to be stored with it */
+	/* Of a submit that was just proposed: what the body says, as values. NULL: it has to be read.
+	 * Owned */
+	struct sw_said *said;
 };
 typedef SW_VEC(struct sw_record) sw_records;
 void sw_records_clear(sw_records *records);
@@ -237,6 +240,9 @@ int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct
  *  SW_ENOMEM, SW_EBUG	the state can no longer be trusted, and must be made anew from the records, with SW_EBUG without this one. */
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
 		   struct sw_err *err);
+/* The same, of a record that was proposed in this process: a submit is applied without reading what
+ * was written. Takes record->said. */
+int sw_brain_apply_record(struct sw_brain *brain, sw_ns at, struct sw_record *record, uint64_t *ret_job, struct sw_err *err);
 /* The next job gets a number above this one. */
 int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err *err);
 /* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people may ask about them: calls `fn` for each that is known. */

@@ -159,18 +159,21 @@ static int read_fates(struct sw_asked *asked, json_t *list)
 	return 0;
 }
 
-/* What the record asks for becomes the model; *ret_uid and *ret_gid say who asks. */
-static int read_submit(struct sw_brain *brain, json_t *body, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
+/* What the record asks for becomes the model; *ret_uid and *ret_gid say who asks. `said` has the
+ * request; NULL: it is read. */
+static int read_submit(struct sw_brain *brain, json_t *body, struct sw_said *said, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
 {
 	json_t *wanted;
 	int uid, gid;
 	if (json_unpack(body, "{s:i, s:i, s:o}", "uid", &uid, "gid", &gid, "request", &wanted) != 0)
 		return sw_err_set(err, SW_EBUG, "a submit record lacks a field");
-	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
-	int r = sw_job_request_from_json(sw_job_stored, wanted, &request, err);
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = said != NULL ? SW_TAKE(said->request) : NULL;
+	int r = request == NULL ? sw_job_request_from_json(sw_job_stored, wanted, &request, err) : 0;
 	if (r < 0)
 		return r;
-	SW_CLEANUP(sw_asked_dropp) struct sw_asked *asked = sw_asked_new(request);
+	/* Of a member, the text says nothing of its index. */
+	SW_CLEANUP(sw_asked_dropp)
+	struct sw_asked *asked = said != NULL && !request->is_member ? sw_asked_copy(said->text) : sw_asked_new(request);
 	const char *warning = json_string_value(json_object_get(body, "warning"));
 	if (asked == NULL || read_fates(asked, json_object_get(body, "past")) < 0 ||
 	    (warning != NULL && (asked->warning = strdup(warning)) == NULL))
@@ -296,12 +299,12 @@ static uint64_t prerun_of_array(const struct sw_brain *brain)
 	return before != NULL && before->is_prerun ? brain->model_first - 1 : 0;
 }
 
-static int apply_submit(struct sw_brain *brain, json_t *body, uint64_t *ret_job, struct sw_err *err)
+static int apply_submit(struct sw_brain *brain, json_t *body, struct sw_said *said, uint64_t *ret_job, struct sw_err *err)
 {
 	const json_t *member = json_object_get(body, "member");
 	uint32_t uid = 0, gid = 0;
 	int r = member != NULL ? read_member(brain, json_integer_value(member), &uid, &gid, err)
-			       : read_submit(brain, body, &uid, &gid, err);
+			       : read_submit(brain, body, said, &uid, &gid, err);
 	if (r < 0)
 		return r;
 	const struct sw_job_request *request = brain->model;
@@ -659,11 +662,12 @@ static int apply_policy(struct sw_brain *brain, json_t *body, struct sw_err *err
 	return sw_brain_step(brain, NULL, 0, err);
 }
 
-static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, uint64_t *ret_made, struct sw_err *err)
+static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_said *said, uint64_t *ret_made,
+		 struct sw_err *err)
 {
 	switch (kind) {
 	case SW_RECORD_SUBMIT:
-		return apply_submit(brain, body, ret_made, err);
+		return apply_submit(brain, body, said, ret_made, err);
 	case SW_RECORD_CANCEL:
 	case SW_RECORD_HOLD:
 	case SW_RECORD_RELEASE:
@@ -711,33 +715,44 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 	}
 }
 
-int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
-		   struct sw_err *err)
+static int apply_body(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, json_t *body, struct sw_said *said, uint64_t *ret_job,
+		      struct sw_err *err)
 {
 	uint64_t made = 0;
-	json_t *json = sw_record_parse(body, size, err);
-	if (json == NULL)
-		return SW_EINPUT;
-	int r = sw_brain_check(brain, kind, json, err);
-	if (r < 0) {
-		json_decref(json);
+	int r = sw_brain_check(brain, kind, body, err);
+	if (r < 0)
 		return r;
-	}
 	/* A clock that was wrong by centuries wrote what is beyond: a state of that time could not be read again. */
 	if (at > brain->now && at <= SW_ENGINE_TIME_MAX)
 		brain->now = at;
 	sw_brain_learn(brain);
 	bool is_change = kind >= SW_RECORD_CANCEL && kind <= SW_RECORD_REQUEUE;
-	r = is_change && json_object_get(json, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
+	r = is_change && json_object_get(body, "more") != NULL ? 0 : sw_brain_conclude_changes(brain, err);
 	if (r == 0)
-		r = apply(brain, kind, json, &made, err);
+		r = apply(brain, kind, body, said, &made, err);
 	if (r == 0)
 		r = sw_brain_strand(brain, err);
-	json_decref(json);
 	/* It may have come half of the way. */
 	if (r == SW_EINPUT || r == SW_ENOTFOUND)
 		r = SW_EBUG;
 	if (r == 0 && ret_job != NULL)
 		*ret_job = made;
 	return r;
+}
+
+int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
+		   struct sw_err *err)
+{
+	json_t *json = sw_record_parse(body, size, err);
+	int r = json != NULL ? apply_body(brain, at, kind, json, NULL, ret_job, err) : SW_EINPUT;
+	json_decref(json);
+	return r;
+}
+
+int sw_brain_apply_record(struct sw_brain *brain, sw_ns at, struct sw_record *record, uint64_t *ret_job, struct sw_err *err)
+{
+	SW_CLEANUP(sw_said_freep) struct sw_said *said = SW_TAKE(record->said);
+	if (said == NULL)
+		return sw_brain_apply(brain, at, record->kind, record->body, record->size, ret_job, err);
+	return apply_body(brain, at, record->kind, said->rest, said, ret_job, err);
 }

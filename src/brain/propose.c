@@ -142,6 +142,25 @@ static char *encode_slim(const struct sw_brain *brain, const struct sw_job_reque
 	return sw_job_request_encode(slim);
 }
 
+/* The submit as values, for its record; NULL: it has parts that are told elsewhere, or there is no
+ * memory for what only saves time. */
+static struct sw_said *say(const struct sw_user *user, const struct sw_job_request *request, const char *text,
+			   const struct sw_submit_key *key)
+{
+	SW_CLEANUP(sw_said_freep) struct sw_said *said = request->depend_count == 0 ? calloc(1, sizeof *said) : NULL;
+	if (said == NULL)
+		return NULL;
+	said->rest = json_pack("{s:i, s:i, s:{}}", "uid", (int)user->uid, "gid", (int)user->gid, "request");
+	said->request = sw_job_request_copy(request);
+	said->text = strdup(text);
+	bool good = said->rest != NULL && said->request != NULL && said->text != NULL;
+	if (good && key != NULL)
+		good = json_object_set_new(said->rest, "key", json_string(key->text)) == 0 &&
+		       json_object_set_new(said->rest, "digest", json_integer((json_int_t)key->digest)) == 0 &&
+		       json_object_set_new(said->rest, "count", json_integer(key->count)) == 0;
+	return good ? SW_TAKE(said) : NULL;
+}
+
 /* The text is put together without a detour through a tree. */
 static int push_submit(const struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
 		       const struct sw_submit_key *key, sw_records *records, struct sw_err *err)
@@ -169,8 +188,11 @@ static int push_submit(const struct sw_brain *brain, const struct sw_user *user,
 	sw_json_end_object(&json);
 	size_t size = json.size;
 	int r = sw_record_push_text(records, SW_RECORD_SUBMIT, sw_json_take(&json, NULL), size, err);
-	if (r == 0)
-		memcpy(records->items[records->count - 1].texts, texts, sizeof texts);
+	struct sw_record *record = r == 0 ? &records->items[records->count - 1] : NULL;
+	if (record != NULL)
+		memcpy(record->texts, texts, sizeof texts);
+	if (record != NULL && texts[SW_BULK_ENV].bytes == NULL && texts[SW_BULK_COMMAND].bytes == NULL)
+		record->said = say(user, request, text, key);
 	for (int b = 0; r < 0 && b < SW_BULKS; b++)
 		free(texts[b].bytes);
 	return r;

@@ -34,10 +34,21 @@ json_t *sw_record_parse(const char *body, size_t size, struct sw_err *err)
 	return json;
 }
 
+void sw_said_free(struct sw_said *said)
+{
+	if (said == NULL)
+		return;
+	json_decref(said->rest);
+	sw_job_request_free(said->request);
+	free(said->text);
+	free(said);
+}
+
 void sw_records_clear(sw_records *records)
 {
 	for (size_t r = 0; r < records->count; r++) {
 		free(records->items[r].body);
+		sw_said_free(records->items[r].said);
 		for (int b = 0; b < SW_BULKS; b++)
 			free(records->items[r].texts[b].bytes);
 	}

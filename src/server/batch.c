@@ -18,6 +18,7 @@
 #include "base/now.h"
 #include "base/number.h"
 #include "server/answers.h"
+#include "server/batch.h"
 #include "server/connection.h"
 #include "server/devices.h"
 #include "server/events.h"
@@ -27,7 +28,6 @@
 #include "server/recover.h"
 #include "server/snapshots.h"
 #include "server/state.h"
-#include "server/batch.h"
 
 #define BATCH_NS (2 * SW_NS_PER_MS)
 #define SLICE_NS (20 * SW_NS_PER_MS)
@@ -380,11 +380,11 @@ static void refuse(struct sw_op *op, const struct sw_err *err)
 /* One record; false when the state can no longer be trusted. */
 static bool apply_one(struct sw_server *server, struct sw_op *op)
 {
-	const struct sw_record *record = &op->records.items[op->applied];
+	struct sw_record *record = &op->records.items[op->applied];
 	struct sw_err err = {0};
 	uint64_t job = 0;
 	uint64_t seq = ++server->batch.applied_seq;
-	int r = sw_brain_apply(server->brain, op->stored_at_ns, record->kind, record->body, record->size, &job, &err);
+	int r = sw_brain_apply_record(server->brain, op->stored_at_ns, record, &job, &err);
 	if (r < 0) {
 		if (!sw_recover_from(server, seq, r, &err)) {
 			sw_server_give_up(server, &err);

@@ -19,9 +19,8 @@ void sw_system_commit(struct system *s, sw_records *records, uint64_t *ret_job)
 	for (size_t r = 0; r < records->count; r++) {
 		struct line *line = sw_vec_push(&s->journal);
 		*line = (struct line){s->now_ns, records->items[r]};
-		sw_system_check(
-			s, sw_brain_apply(s->brain, s->now_ns, line->record.kind, line->record.body, line->record.size, ret_job, s->err),
-			"a record cannot be applied");
+		sw_system_check(s, sw_brain_apply_record(s->brain, s->now_ns, &line->record, ret_job, s->err),
+				"a record cannot be applied");
 	}
 	sw_vec_free(records); /* the journal owns the bodies */
 }

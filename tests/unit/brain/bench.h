@@ -48,8 +48,7 @@ static inline void apply_all(struct bench *bench, sw_records *records, uint64_t 
 {
 	struct sw_err err = {0};
 	for (size_t r = 0; r < records->count; r++) {
-		if (sw_brain_apply(bench->brain, bench->now, records->items[r].kind, records->items[r].body, records->items[r].size,
-				   ret_job, &err) < 0)
+		if (sw_brain_apply_record(bench->brain, bench->now, &records->items[r], ret_job, &err) < 0)
 			fail_msg("%s: %s", err.fact, err.detail);
 		*sw_vec_push(&bench->journal) = (struct kept){bench->now, records->items[r]};
 	}

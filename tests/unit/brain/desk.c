@@ -16,8 +16,7 @@ void desk_apply(struct desk *desk, sw_records *records, uint64_t *ret_job)
 {
 	struct sw_err err = {0};
 	for (size_t r = 0; r < records->count; r++) {
-		if (sw_brain_apply(desk->brain, desk->now, records->items[r].kind, records->items[r].body, records->items[r].size, ret_job,
-				   &err) < 0)
+		if (sw_brain_apply_record(desk->brain, desk->now, &records->items[r], ret_job, &err) < 0)
 			fail_msg("%s: %s", err.fact, err.detail);
 		*sw_vec_push(&desk->journal) = (struct kept){desk->now, records->items[r]};
 	}

@@ -24,8 +24,7 @@ static void submit(struct desk *desk, const char *json)
 	struct sw_job_request *asked = desk_request(json);
 	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, asked, &records, NULL), 0);
 	sw_job_request_free(asked);
-	assert_int_equal(
-		sw_brain_apply(desk->brain, desk->now, records.items[0].kind, records.items[0].body, records.items[0].size, NULL, NULL), 0);
+	assert_int_equal(sw_brain_apply_record(desk->brain, desk->now, &records.items[0], NULL, NULL), 0);
 	*sw_vec_push(&desk->journal) = (struct kept){desk->now, records.items[0]};
 	sw_vec_free(&records);
 }
@@ -110,8 +109,7 @@ static void test_others_that_wait_cost_nothing(void **state)
 	sw_records records = {0};
 	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", 2, &records, NULL), 0);
 	looks = 0;
-	assert_int_equal(
-		sw_brain_apply(desk->brain, desk->now, records.items[0].kind, records.items[0].body, records.items[0].size, NULL, NULL), 0);
+	assert_int_equal(sw_brain_apply_record(desk->brain, desk->now, &records.items[0], NULL, NULL), 0);
 	assert_in_range(looks, 1, 20);
 	*sw_vec_push(&desk->journal) = (struct kept){desk->now, records.items[0]};
 	sw_vec_free(&records);
@@ -128,9 +126,7 @@ static void test_members_are_not_counted_anew(void **state)
 	for (uint64_t job = 1001; job < 3999; job++) {
 		sw_records records = {0};
 		assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", job, &records, NULL), 0);
-		assert_int_equal(sw_brain_apply(desk->brain, desk->now, records.items[0].kind, records.items[0].body, records.items[0].size,
-						NULL, NULL),
-				 0);
+		assert_int_equal(sw_brain_apply_record(desk->brain, desk->now, &records.items[0], NULL, NULL), 0);
 		*sw_vec_push(&desk->journal) = (struct kept){desk->now, records.items[0]};
 		sw_vec_free(&records);
 	}
