@@ -1,15 +1,20 @@
 /* AntMan: guaranteed jobs by right, opportunistic ones in what they leave.
  *
- * Guaranteed jobs stand in one line by submit time. Who is within its tenant's quota starts where the placement rule says, on free GPUs or, where there are none, as if
- * opportunistic jobs were not there; those stay beside it, or give way where memory is short. Who finds no place is overtaken, but not once it has waited for
- * `patience`: then it holds up the line, so that large jobs do not starve. Nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
+ * Guaranteed jobs stand in one line by submit time. A job within its tenant's quota starts where
+ * the placement rule says, on free GPUs or, where there are none, as if opportunistic jobs were not
+ * there; those stay beside it, or give way where memory is short. A job that finds no place is
+ * overtaken, but not once it has waited for `patience`: then it holds up the line, so that large
+ * jobs do not starve. Nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
  *
- * With `auto`, or if it is of class auto, a guaranteed job that must wait runs as an opportunistic one until it can be promoted: in place if no guaranteed job is on its
- * GPUs, else it moves. The oldest first, and older jobs of the line before younger ones.
+ * With `auto`, or if it is of class auto, a guaranteed job that must wait runs as an opportunistic
+ * one until it can be promoted: in place if no guaranteed job is on its GPUs, else it moves. The
+ * oldest first, and older jobs of the line before younger ones.
  *
- * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below `busy`; with the same patience among themselves.
+ * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below
+ * `busy`; with the same patience among themselves.
  *
- * Jobs that run as opportunistic and may be promoted are kept in a list in submit order, chained through their bytes; numbers in it are ids plus one.
+ * Jobs that run as opportunistic and may be promoted are kept in a list in submit order, chained
+ * through their bytes; numbers in it are ids plus one.
  */
 #include <sharewell/policy.h>
 
@@ -73,7 +78,7 @@ static struct card *card_of(struct sw_view *view, uint32_t number)
 	return sw_job_state(view, job_of(view, number));
 }
 
-/* ---- the list of those who may be promoted */
+/* ---- the list of those that may be promoted */
 
 static void enlist(struct sw_view *view, const struct sw_job *job)
 {
@@ -124,7 +129,7 @@ struct turn {
 	struct sw_plan *plan;
 	struct sw_view *view;
 	struct desk *desk;
-	bool changed;  /* who found no place may find one now */
+	bool changed;  /* one that found no place may find one now */
 	uint32_t next; /* of the list */
 	uint32_t misses, promote_misses;
 	bool lending; /* opportunistic jobs may start */
@@ -144,7 +149,7 @@ static bool has_no_patience(const struct turn *turn, const struct sw_job *job)
 	return sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number;
 }
 
-/* Promotes who can be, of those submitted before `number`. */
+/* Promotes those that can be, of those submitted before `number`. */
 static void promote(struct turn *turn, uint32_t number)
 {
 	/* Where nothing has changed, a quota may have. */

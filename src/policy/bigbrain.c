@@ -1,16 +1,18 @@
-/* Big Brain: scheduling is placing a model over what is left of the GPUs; a whole GPU is the special case of one device.
+/* Big Brain: scheduling is placing a model over what is left of the GPUs; a whole GPU is the
+ * special case of one device.
  *
- * Jobs stand in line by submit time. The first one goes whole to a GPU that runs fewer than `k` whole jobs and has memory for one more
- * process: to the one with the fewest residents, then the most room. Where there is none the splitter is asked for parts over what is
- * left, at most `slots` parts of split jobs on a GPU, and the job starts so if it is predicted to be done earlier than if it waited for
- * the end of a whole job (split or wait). A split job becomes whole as soon as that saves more than the restart costs. Nobody is promised
- * compute: who shares a GPU takes turns.
+ * Jobs stand in line by submit time. The first one goes whole to a GPU that runs fewer than `k`
+ * whole jobs and has memory for one more process: to the one with the fewest residents, then the
+ * most room. Where there is none the splitter is asked for parts over what is left, at most `slots`
+ * parts of split jobs on a GPU, and the job starts so if it is predicted to be done earlier than if
+ * it waited for the end of a whole job (split or wait). A split job becomes whole as soon as that
+ * saves more than the restart costs. No job is promised compute: jobs that share a GPU take turns.
  *
- * Jobs that ask for several GPUs take free ones by the placement rule, else GPUs of one node as above. Jobs that do not say how much
- * memory they need take free GPUs only. Neither is split.
+ * Jobs that ask for several GPUs take free ones by the placement rule, else GPUs of one node as
+ * above. Jobs that do not say how much memory they need take free GPUs only. Neither is split.
  *
- * Invariants: a GPU runs at most `k` whole jobs (one of several GPUs counts on each) that this policy put there, and at most `slots`
- * parts.
+ * Invariants: a GPU runs at most `k` whole jobs (one of several GPUs counts on each) that this
+ * policy put there, and at most `slots` parts.
  */
 #include <sharewell/policy.h>
 
@@ -42,7 +44,7 @@ static const struct sw_order order = {.ties = SW_TIES_BY_ARRIVAL};
 struct desk {
 	uint32_t splits[SPLITS_MAX]; /* ids of jobs that run split */
 	uint32_t split_count;
-	bool over_quota; /* somebody was refused for its quota, which may change unseen */
+	bool over_quota; /* a job was refused for its quota, which may change unseen */
 };
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
@@ -52,7 +54,7 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 	return 0;
 }
 
-/* ---- who is split */
+/* ---- which jobs are split */
 
 static void forget(struct desk *desk, uint32_t id)
 {
@@ -145,7 +147,7 @@ static void serve(struct sw_plan *plan, struct desk *desk, bool changed)
 	for (const struct sw_job *job = sw_order_next(plan, false); job != NULL;) {
 		enum sw_answer answer = again || job->fresh ? start(plan, job) : SW_NO_ROOM;
 		desk->over_quota |= answer == SW_OVER_QUOTA;
-		/* Who is over its quota does not hold up the others. */
+		/* A job over its quota does not hold up the others. */
 		if (answer != SW_YES && ((answer != SW_OVER_QUOTA && !overtake) || ++misses > MISSES_MAX))
 			return;
 		job = sw_order_next(plan, answer == SW_OVER_QUOTA);

@@ -1,7 +1,8 @@
 /* What the files of `bigbrain` share: how it looks at GPUs, and what it predicts.
  *
- * The prediction is the plainest that sharing without MPS allows: the GPU goes round, so a job takes 1 + the sum of what the others use
- * of the GPU times as long as alone. For jobs that are alike it is a line in their number; for jobs that are never idle the speed on a
+ * The prediction is the plainest that sharing without MPS allows: the GPU goes round, so a
+ * job takes 1 + the sum of what the others use of the GPU times as long as alone. For jobs
+ * that are alike it is a line in their number; for jobs that are never idle the speed on a
  * GPU is 1 / (1 + residents).
  */
 #ifndef SW_POLICY_BIGBRAIN_H
@@ -27,20 +28,20 @@ struct sw_bigbrain_place {
 	uint64_t room_bytes; /* on all of them */
 };
 
-/* What this job uses of a GPU: half where nobody knows. */
+/* What this job uses of a GPU: half where it is not known. */
 uint32_t sw_bigbrain_use(const struct sw_job *job);
-/* How much work is left: where nobody knows, as much as it has done. */
+/* How much work is left: where it is not known, as much as it has done. */
 sw_ns sw_bigbrain_left(const struct sw_view *view, const struct sw_job *job);
 /* `left` of work at this step time (thousandths of that alone); stops at SW_TIME_NEVER. */
 sw_ns sw_bigbrain_takes(sw_ns left, uint64_t step_milli);
 
-/* Where one more whole job goes: fewest residents, then most room, then the first; as if `job` itself were nowhere. False: no node takes
- * it. */
+/* Where one more whole job goes: fewest residents, then most room, then the first; as if `job`
+ * itself were nowhere. False: no node takes it. */
 bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job, struct sw_bigbrain_place *ret_place);
 /* How to split it over what is left; the shortest step of all nodes. */
 bool sw_bigbrain_find_split(const struct sw_view *view, const struct sw_job *job, struct sw_split *ret_split);
-/* When it would be done if it waited for the end of a whole job in whose place it can go, counted from now; SW_TIME_NEVER: there is none
- * whose end is known. */
+/* When it would be done if it waited for the end of a whole job in whose place it can go, counted
+ * from now; SW_TIME_NEVER: there is none whose end is known. */
 sw_ns sw_bigbrain_if_it_waits(const struct sw_view *view, const struct sw_job *job, sw_ns *ret_wait);
 
 #endif

@@ -37,7 +37,8 @@ sw_ns sw_bigbrain_takes(sw_ns left, uint64_t step_milli)
 
 /* ---- one GPU */
 
-/* Memory for one more beside so many, where nobody holds `free`: each process has its context, and a part of the GPU stays free. */
+/* Memory for one more beside so many, where `free` is not held: each process has its context, and a
+ * part of the GPU stays free. */
 static uint64_t room(const struct sw_view *view, const struct sw_node *node, uint64_t free, uint32_t residents)
 {
 	uint64_t held_back = (residents + 1) * (param(view, SW_BIGBRAIN_CONTEXT) * GIB / 1000) +
@@ -45,7 +46,8 @@ static uint64_t room(const struct sw_view *view, const struct sw_node *node, uin
 	return free > held_back ? free - held_back : 0;
 }
 
-/* The same for a whole job: an idle GPU is its own, without head-room, or one that fills it would never run. */
+/* The same for a whole job: an idle GPU is its own, without head-room, or one that
+ * fills it would never run. */
 static uint64_t room_whole(const struct sw_view *view, const struct sw_node *node, uint64_t free, uint32_t residents)
 {
 	return residents == 0 ? node->gpu_memory_bytes : room(view, node, free, residents);
@@ -67,7 +69,8 @@ static struct gpu look(const struct sw_view *view, const struct sw_node *node, u
 	return seen;
 }
 
-/* What the residents get done together, of what each would alone, with one more that uses `more_milli` (0: without). */
+/* What the residents get done together, of what each would alone, with one more that uses
+ * `more_milli` (0: without). */
 static uint64_t throughput_milli(const struct sw_view *view, struct sw_node_id node, const struct gpu *gpu, const struct sw_job *without,
 				 uint32_t more_milli)
 {
@@ -129,7 +132,8 @@ bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job
 	for (uint32_t n = 0; n < sw_view_nodes(view); n++) {
 		struct sw_node node;
 		sw_view_node(view, (struct sw_node_id){n}, &node);
-		/* Nothing is better than idle GPUs but larger ones: most nodes need no second look. */
+		/* Nothing is better than idle GPUs but larger ones: most nodes need no second
+		 * look. */
 		if (best.residents == 0 && (node.gpus_free < job->gpus || node.gpu_memory_bytes * job->gpus <= best.room_bytes))
 			continue;
 		if (find_on_node(view, job, &node, &place) &&
@@ -174,7 +178,8 @@ static sw_ns ends_in(const struct sw_view *view, const struct gpu *gpu, const st
 	return sw_bigbrain_takes(sw_job_remaining(view, resident), step);
 }
 
-/* When the job would be done in the place of one of the residents of this GPU, if that is sooner than `soonest`. */
+/* When the job would be done in the place of one of the residents of this GPU, if that is
+ * sooner than `soonest`. */
 static sw_ns in_place_of_one(const struct sw_view *view, const struct sw_job *job, const struct sw_node *node, uint32_t g, sw_ns soonest,
 			     sw_ns *ret_wait)
 {

@@ -1,5 +1,6 @@
-/* A policy that misbehaves on purpose: it does everything the SDK allows at random, and a good deal that it does not. No invariant of the core may break, and once it has
- * misused the plan too often the engine must throw it out. For tests; it also shows every verb. */
+/* A policy that misbehaves on purpose: it does everything the SDK allows at random, and a good deal
+ * that it does not. No invariant of the core may break, and once it has misused the plan too often
+ * the engine must throw it out. For tests; it also shows every verb. */
 #include <sharewell/policy.h>
 
 enum { MANNERS, SLOTH };
@@ -9,7 +10,7 @@ static const struct sw_param params[] = {
 	[SLOTH] = {"sloth", SW_PARAM_INTEGER, "10", "percent of its decisions in which it does nothing", 0, 100},
 };
 
-/* Its own bytes: scribbled over at will, they are nobody else's. */
+/* Its own bytes: scribbled over at will, they are no other's. */
 struct scribble {
 	uint64_t words[4];
 };
@@ -126,7 +127,8 @@ static void squeeze_in(struct sw_plan *plan, const struct sw_job *job)
 	(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&where, 1)));
 }
 
-/* Chance is asked once per statement: compilers differ in which argument of a call they look at first. */
+/* Chance is asked once per statement: compilers differ in which argument of a
+ * call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -175,7 +177,7 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		break;
 	default:
 		bytes = 1 + sw_view_random(view, UINT64_C(1) << 36);
-		/* Who does not say what it needs does not share, whatever it is told. */
+		/* A job that does not say what it needs does not share, whatever it is told. */
 		if (job->gpu_memory_bytes > 0)
 			(void)sw_plan_limit(plan, job, bytes, 1 + (uint32_t)sw_view_random(view, 1000));
 		break;

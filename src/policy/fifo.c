@@ -1,4 +1,4 @@
-/* First in, first out: nobody overtakes. The policy that takes over when another misbehaves. */
+/* First in, first out: no job overtakes. The policy that takes over when another misbehaves. */
 #include <sharewell/policy.h>
 
 static const struct sw_order order = {

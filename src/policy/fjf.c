@@ -1,4 +1,5 @@
-/* Fit job first: first in, first out, but a job that does not fit does not hold up those behind it. */
+/* Fit job first: first in, first out, but a job that does not fit does not
+ * hold up those behind it. */
 #include <sharewell/policy.h>
 
 static const struct sw_order order = {0};

@@ -1,25 +1,37 @@
 /* Gandiva: everybody runs soon, in turns, and what runs is looked at again and again.
  *
- * A job that comes is placed at once, where it may stay: it becomes a resident of one node. Nodes have an affinity, the size of the jobs that they serve (1, 2, 4,
- * 8... GPUs), so that large jobs find whole nodes. The first of these that there is:
- *	the node on which it stands still, with room; one of its affinity with room, the least loaded; an empty node, which takes its affinity; any other node with room;
+ * A job that comes is placed at once, where it may stay: it becomes a resident of one node. Nodes
+ * have an affinity, the size of the jobs that they serve (1, 2, 4, 8... GPUs), so that large jobs
+ * find whole nodes. The first of these that there is:
+ *	the node on which it stands still, with room;
+ *	one of its affinity with room, the least loaded;
+ *	an empty node, which takes its affinity;
+ *	any other node with room;
  *	free GPUs of several nodes;
- *	the least crowded node of its affinity, else of any: more GPUs are asked for there than it has, and its residents take turns.
- * A turn lasts `quantum`, for all GPUs of a job together. Who waited longest comes next and stops who ran longest. When a job ends and leaves
- * GPUs free, one that waits for its turn elsewhere moves there.
+ *	the least crowded node of its affinity, else of any: more GPUs are asked for there than it
+ *	has, and its residents take turns.
+ * A turn lasts `quantum`, for all GPUs of a job together. The job that waited longest comes next
+ * and stops the one that ran longest. When a job ends and leaves GPUs free, one that waits for its
+ * turn elsewhere moves there.
  *
- * Every `introspect`: where residents wait, one of them is packed with one that runs and asks for as many GPUs, for a trial of one quantum. They stay together if they do more than
- * taking turns would, that is, if the sum of their speeds against those alone is above 1; if not, this pair is not tried again. A job that is spread over nodes moves to one that
- * can hold it, and if there is none, the fullest such node is cleared of a job that fits elsewhere. An elastic job grows onto GPUs of its node that were idle for `idle`,
- * and shrinks as soon as somebody needs them.
+ * Every `introspect`: where residents wait, one of them is packed with one that runs and asks for
+ * as many GPUs, for a trial of one quantum. They stay together if they do more than taking turns
+ * would, that is, if the sum of their speeds against those alone is above 1; if not, this pair is
+ * not tried again. A job that is spread over nodes moves to one that can hold it, and if there is
+ * none, the fullest such node is cleared of a job that fits elsewhere. An elastic job grows onto
+ * GPUs of its node that were idle for `idle`, and shrinks as soon as a job needs them.
  *
- * Only who keeps its state at a stop takes turns. Who keeps it in place alone comes back to the very GPUs that it had, and shares these with as many as their
- * memory holds; it is never moved. Who keeps nothing runs until it ends. A job larger than a node, or spread over several, is in a turn of its own: it
- * waits for free GPUs, after a quantum others are stopped for it, and after another quantum it goes last.
+ * Only a job that keeps its state at a stop takes turns. One that keeps it in place alone comes
+ * back to the very GPUs that it had, and shares these with as many as their memory holds; it is
+ * never moved. One that keeps nothing runs until it ends. A job larger than a node, or spread over
+ * several, is in a turn of its own: it waits for free GPUs, after a quantum others are stopped for
+ * it, and after another quantum it goes last.
  *
- * A job that keeps its GPUs busier than `busy` when alone is not packed; of whom that is not known the trial tells. Where speeds are not measured nothing is packed.
+ * A job that keeps its GPUs busier than `busy` when alone is not packed; where that is not known
+ * the trial tells. Where speeds are not measured nothing is packed.
  *
- * Invariants: each living job is in one list, that of its place; a node's counts are the sums over its residents.
+ * Invariants: each living job is in one list, that of its place; a node's counts are the
+ * sums over its residents.
  */
 #include <sharewell/policy.h>
 
@@ -31,10 +43,10 @@ static const struct sw_param params[] = {
 	[QUANTUM] = {"quantum", SW_PARAM_DURATION, "60s", "how long a turn lasts, and the trial of a pair", SECOND / 1000, 86400 * SECOND},
 	[INTROSPECT] = {"introspect", SW_PARAM_DURATION, "60s", "how often pairs, places and sizes are thought over", SECOND / 1000,
 			86400 * SECOND},
-	[HEIGHT] = {"height", SW_PARAM_INTEGER, "8", "how many times over a node's GPUs are given away at most; who comes then queues", 1,
-		    1000},
+	[HEIGHT] = {"height", SW_PARAM_INTEGER, "8",
+		    "how many times over a node's GPUs are given away at most; a job that comes then queues", 1, 1000},
 	[PACK] = {"pack", SW_PARAM_FLAG, "on", "try pairs on the same GPUs where jobs wait for their turn", 0, 1},
-	[BUSY] = {"busy", SW_PARAM_MILLI, "0.95", "who uses more than this of a GPU when alone is not packed", 1, 1000},
+	[BUSY] = {"busy", SW_PARAM_MILLI, "0.95", "a job that uses more than this of a GPU when alone is not packed", 1, 1000},
 	[IDLE] = {"idle", SW_PARAM_DURATION, "10m", "an elastic job grows onto GPUs that were idle for so long", 0, 30 * 86400 * SECOND},
 };
 
@@ -80,7 +92,7 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 		if (member->place == QUEUED)
 			sw_alarm_set(view, job, sw_view_now(view) + quantum(view), 0);
 		else if (member->place == RESIDENT && sw_job_keeps(view, job) == SW_KEEPS_IN_PLACE)
-			sw_gandiva_watch(view, job); /* it could not go on in that decision, even if nobody came in its place */
+			sw_gandiva_watch(view, job); /* it could not go on in that decision, even if none came in its place */
 		return;
 	}
 	if (job->state == SW_JOB_HELD) {
@@ -134,7 +146,8 @@ static void drop_gone(struct sw_view *view, const struct list *list)
 	}
 }
 
-/* Jobs that wait are held and released without a word: where the numbers differ, all are looked at. */
+/* Jobs that wait are held and released without a word: where the numbers
+ * differ, all are looked at. */
 static void recount(struct sw_view *view)
 {
 	struct mind *mind = mind_of(view);
@@ -212,7 +225,7 @@ static sw_ns decide(struct sw_plan *plan)
 	}
 	if (looks)
 		sw_gandiva_grow_all(plan);
-	sw_gandiva_take_turns(plan); /* where somebody left */
+	sw_gandiva_take_turns(plan); /* where a job left */
 	if (!ponders(view))
 		mind->look_at = 0;
 	else if (looks || mind->look_at == 0)

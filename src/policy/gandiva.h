@@ -1,4 +1,5 @@
-/* Private to the policy gandiva: who is where, and what its files do for each other. What the policy is about stands in gandiva.c. */
+/* Private to the policy gandiva: which job is where, and what its files do for each other. What the
+ * policy is about stands in gandiva.c. */
 #ifndef SW_POLICY_GANDIVA_H
 #define SW_POLICY_GANDIVA_H
 
@@ -11,7 +12,7 @@
 
 enum { QUANTUM, INTROSPECT, HEIGHT, PACK, BUSY, IDLE };
 
-/* Links are ids plus one: zeroed bytes name nobody. */
+/* Links are ids plus one: zeroed bytes name none. */
 struct list {
 	uint32_t first, last, count;
 };
@@ -34,7 +35,7 @@ struct member {
 	uint32_t next, before;
 	uint32_t partner;
 	uint32_t shuns;	      /* the node that did not take it although it had room, plus one */
-	sw_ns shuns_until;    /* nobody is stopped there for it before; SW_NO_NODE: anywhere, for one that needs several nodes */
+	sw_ns shuns_until;    /* none is stopped there for it before; SW_NO_NODE: anywhere, for one that needs several nodes */
 	uint32_t held;	      /* GPUs of its node, as a resident */
 	uint32_t alone_milli; /* its speed when it last ran alone; 0: unknown */
 	uint32_t bad[BAD_MAX], bads;
@@ -146,18 +147,19 @@ bool sw_gandiva_is_lower(const struct room *a, uint32_t a_gpus, const struct roo
 bool sw_gandiva_house(struct sw_plan *plan, const struct sw_job *job, uint32_t node);
 /* Starts it on any free GPUs, by the placement rule. */
 bool sw_gandiva_start_spread(struct sw_plan *plan, const struct sw_job *job);
-/* Finds places for all of a list that have none, in order; who finds none queues. */
+/* Finds places for all of a list that have none, in order; a job that finds none queues. */
 void sw_gandiva_settle_all(struct sw_plan *plan, struct list *list);
 
 /* ---- whose turn it is (gandiva_turns.c) */
 
 /* Whether the state of a resident is on GPUs of its node that it had, and only there. */
 bool sw_gandiva_stands_here(struct sw_view *view, const struct sw_job *job);
-/* Wakes the policy a quantum after the job started, when its turn is over, or stopped, when that of another may be. */
+/* Wakes the policy a quantum after the job started, when its turn is over, or stopped, when
+ * that of another may be. */
 void sw_gandiva_watch(struct sw_view *view, const struct sw_job *job);
-/* Looks at the nodes that are marked: who comes next, who stops, whose trial is over. */
+/* Looks at the nodes that are marked: which job comes next, which stops, whose trial is over. */
 void sw_gandiva_take_turns(struct sw_plan *plan);
-/* Larger than a node, or not to be stopped: it takes turns with nobody. */
+/* Larger than a node, or not to be stopped: it takes turns with none. */
 bool sw_gandiva_is_hard(struct sw_view *view, const struct sw_job *job);
 /* Stops others for the first such job of the queue that has waited for a quantum. */
 void sw_gandiva_press(struct sw_plan *plan);
@@ -166,7 +168,7 @@ void sw_gandiva_end_spread(struct sw_plan *plan);
 
 /* ---- moves, pairs and sizes (gandiva_look.c) */
 
-/* Who waits for a turn takes GPUs that are free elsewhere. */
+/* A job that waits for a turn takes GPUs that are free elsewhere. */
 void sw_gandiva_relieve_all(struct sw_plan *plan);
 /* Brings jobs that are spread over nodes together; `clears`: makes room for them, too. */
 void sw_gandiva_gather_all(struct sw_plan *plan, bool clears);

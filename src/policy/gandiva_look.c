@@ -68,7 +68,8 @@ static void empty(struct sw_plan *plan, uint32_t n)
 	}
 }
 
-/* Brings a job that is spread over nodes together on one; `clears`: and if none has room, makes some. */
+/* Brings a job that is spread over nodes together on one; `clears`: and if
+ * none has room, makes some. */
 static void gather(struct sw_plan *plan, const struct sw_job *job, bool clears)
 {
 	struct sw_view *view = sw_plan_view(plan);

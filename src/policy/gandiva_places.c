@@ -26,7 +26,8 @@ bool sw_gandiva_is_lower(const struct room *a, uint32_t a_gpus, const struct roo
 	return (uint64_t)a->load * b_gpus < (uint64_t)b->load * a_gpus;
 }
 
-/* A node on which the job can run beside all residents, or (crowd) take turns with them: that on which it stands still comes first. SW_NO_NODE. */
+/* A node on which the job can run beside all residents, or (crowd) take turns with them: that on
+ * which it stands still comes first. SW_NO_NODE. */
 static struct sw_node_id choose(struct sw_view *view, const struct sw_job *job, bool crowd)
 {
 	struct sw_node_id best = SW_NO_NODE;

@@ -1,4 +1,5 @@
-/* Of the policy gandiva: lists and counts of who is where, and starts and stops that keep them true. */
+/* Of the policy gandiva: lists and counts of which job is where, and starts and
+ * stops that keep them true. */
 #include "policy/gandiva.h"
 
 /* ---- lists and counts */

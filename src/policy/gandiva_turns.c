@@ -3,7 +3,8 @@
 
 /* ---- turns */
 
-/* Whether the memory of those who stand on the GPUs of `with` and that of one more fits: a job that is stopped in place keeps it. */
+/* Whether the memory of those that stand on the GPUs of `with` and that of one more fits: a job
+ * that is stopped in place keeps it. */
 static bool fits_beside(struct sw_view *view, const struct sw_node *node, const struct sw_job *job, const struct sw_job *with)
 {
 	const struct room *room = room_of(view, node->id.v);
@@ -32,7 +33,7 @@ static bool gives_way(struct sw_view *view, const struct sw_node *node, const st
 	return sw_job_keeps(view, job) == SW_KEEPS_ANYWHERE || fits_beside(view, node, to, job);
 }
 
-/* To the GPUs where it stands: who is there stops. */
+/* To the GPUs where it stands: the job that is there stops. */
 static bool bring_home(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -52,7 +53,7 @@ static bool bring_home(struct sw_plan *plan, const struct sw_node *node, const s
 	return sw_gandiva_begin(plan, job);
 }
 
-/* Stops who ran longest until so many GPUs are free for the job, if that can be done. */
+/* Stops those that ran longest until so many GPUs are free for the job, if that can be done. */
 static bool clear(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -134,7 +135,7 @@ static void judge(struct sw_plan *plan, const struct sw_job *job)
 	remember_bad(view, guest, job);
 }
 
-/* Nobody waits here and GPUs are free: a guest takes some for itself. */
+/* No job waits here and GPUs are free: a guest takes some for itself. */
 static void unpack(struct sw_plan *plan, uint32_t node)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -148,7 +149,8 @@ static void unpack(struct sw_plan *plan, uint32_t node)
 	}
 }
 
-/* Wakes us a quantum after the job started or stopped: at a multiple of the quantum, so that turns end together on all nodes. */
+/* Wakes us a quantum after the job started or stopped: at a multiple of the quantum, so that turns
+ * end together on all nodes. */
 void sw_gandiva_watch(struct sw_view *view, const struct sw_job *job)
 {
 	sw_ns slice = quantum(view), ends = job->since + slice;
@@ -189,7 +191,8 @@ void sw_gandiva_take_turns(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct mind *mind = mind_of(view);
-	/* A node is looked at twice at most: its guests and its residents that found no room may mark it again. */
+	/* A node is looked at twice at most: its guests and its residents that found no
+	 * room may mark it again. */
 	for (uint32_t left = 2 * sw_view_nodes(view); mind->due != 0 && left > 0; left--) {
 		uint32_t node = mind->due - 1;
 		struct room *room = room_of(view, node);
@@ -199,14 +202,15 @@ void sw_gandiva_take_turns(struct sw_plan *plan)
 	}
 }
 
-/* ---- those that take turns with nobody: larger than a node, or not to be stopped */
+/* ---- those that take turns with none: larger than a node, or not to be stopped */
 
 bool sw_gandiva_is_hard(struct sw_view *view, const struct sw_job *job)
 {
 	return job->gpus > sw_view_node_gpus_max(view) || !sw_gandiva_takes_turns(view, job);
 }
 
-/* Others were stopped for it there, or (SW_NO_NODE) on several nodes, and it could not start: the longer it waits, the longer they are left alone then. */
+/* Others were stopped for it there, or (SW_NO_NODE) on several nodes, and it could not start: the
+ * longer it waits, the longer they are left alone then. */
 static void shun(struct sw_view *view, const struct sw_job *job, struct sw_node_id node)
 {
 	of(view, job)->shuns = node.v + 1;
@@ -257,7 +261,7 @@ void sw_gandiva_press(struct sw_plan *plan)
 		return;
 	if (!mind_of(view)->too_soon)
 		shun(view, job, SW_NO_NODE);
-	sw_gandiva_mark_all(view); /* those who stopped for it go on */
+	sw_gandiva_mark_all(view); /* those that stopped for it go on */
 }
 
 /* The turn of those that are spread ends where others wait for their GPUs. */

@@ -1,11 +1,14 @@
-/* Least attained service in two dimensions (Tiresias): GPU time used so far decides, and durations need not be known.
+/* Least attained service in two dimensions (Tiresias): GPU time used so far decides, and
+ * durations need not be known.
  *
- * Discretised: queues with thresholds on attained GPU time. A job enters the first queue, moves down when it has used a queue's threshold, and strict priority
- * rules between queues; within a queue, running jobs by the time they started, then waiting ones. So two jobs of one queue do not take turns for ever.
- * Without thresholds: plain least attained service, compared anew every `tick`.
+ * Discretised: queues with thresholds on attained GPU time. A job enters the first queue,
+ * moves down when it has used a queue's threshold, and strict priority rules between queues;
+ * within a queue, running jobs by the time they started, then waiting ones. So two jobs of
+ * one queue do not take turns for ever. Without thresholds: plain least attained service,
+ * compared anew every `tick`.
  *
- * Promotion: a job below the first queue that has waited `promote` times as long as it has run since it last entered the first queue goes
- * back there, with both counts at zero. 0: never.
+ * Promotion: a job below the first queue that has waited `promote` times as long as it has run
+ * since it last entered the first queue goes back there, with both counts at zero. 0: never.
  */
 #include <sharewell/policy.h>
 
@@ -76,8 +79,8 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 	return thresholds(view)->count > 0 ? account->level : service(view, job);
 }
 
-/* The alarm of a running job: when it has used up its queue. Slack up to the next whole second of its run time saves steps; a step that comes
- * anyway in between is used. */
+/* The alarm of a running job: when it has used up its queue. Slack up to the next whole second of
+ * its run time saves steps; a step that comes anyway in between is used. */
 static void watch_running(struct sw_view *view, const struct sw_job *job)
 {
 	const struct account *account = sw_job_state(view, job);

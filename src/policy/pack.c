@@ -1,18 +1,23 @@
 /* The contention-aware packer, on top of any order.
  *
- * The base policy keeps its order, and its order is served first, exactly as without us. Jobs that it leaves waiting are then tried in that order: each is packed
- * beside running jobs on as many GPUs where the SDK predicts the most together, if that is at least `worth`, nobody gets slower than `slow`, and memory is there. So
- * the first in the order has the first choice; a matching of all against all would do a little more work in total, for somebody else. Jobs without a profile, or
- * which do not say how much memory they need, are packed with nobody.
+ * The base policy keeps its order, and its order is served first, exactly as without us. Jobs that
+ * it leaves waiting are then tried in that order: each is packed beside running jobs on as many
+ * GPUs where the SDK predicts the most together, if that is at least `worth`, none gets slower than
+ * `slow`, and memory is there. So the first in the order has the first choice; a matching of all
+ * against all would do a little more work in total, for others. Jobs without a profile, or which do
+ * not say how much memory they need, are packed with no other.
  *
- * When nobody waits any more and GPUs are idle, guests that slow their host or are slowed by it move to GPUs of their own, where jobs keep their state when they move and
- * the order can take the GPUs back.
+ * When no job waits any more and GPUs are idle, guests that slow their host or are slowed
+ * by it move to GPUs of their own, where jobs keep their state when they move and the order
+ * can take the GPUs back.
  *
- * What runs as a guest holds nothing by right: the order preempts guest and host each by its own rank. A set is looked at twice after it was made; if it is
- * twice slower than predicted by more than a fifth, it is taken apart, and jobs of these two models are not put together again.
+ * What runs as a guest holds nothing by right: the order preempts guest and host each by its own
+ * rank. A set is looked at twice after it was made; if it is twice slower than predicted by more
+ * than a fifth, it is taken apart, and jobs of these two models are not put together again.
  *
- * Hosts stand in lists by what they look like to a predictor, so that a decision asks once for each kind and not for each job. Numbers in lists are ids plus one.
- * The base's bytes come first in every state, so the base finds them where it always does.
+ * Hosts stand in lists by what they look like to a predictor, so that a decision asks once for each
+ * kind and not for each job. Numbers in lists are ids plus one. The base's bytes come first in
+ * every state, so the base finds them where it always does.
  */
 #include "policy/pack.h"
 
@@ -24,7 +29,7 @@
 #define LOOKS 2u	      /* after which a set that does well is left alone */
 #define STRIKES 2u	      /* in a row, after which it is taken apart */
 #define TOLERATED_MILLI 200u  /* slower than predicted */
-#define KINDS_MAX 512u	      /* of hosts that are told apart; others are packed with nobody */
+#define KINDS_MAX 512u	      /* of hosts that are told apart; others are packed with none */
 #define BAD_MAX 64u	      /* pairs of models that are remembered, the latest */
 #define GUESTS_MAX 3u
 #define HOSTS_TRIED 16u /* of one kind, where the first has no room */
@@ -40,7 +45,7 @@ enum { WORTH, SLOW, SET, OWN_PARAMS };
 static const struct sw_param own_params[OWN_PARAMS] = {
 	[WORTH] = {"pack.worth", SW_PARAM_MILLI, "1.3",
 		   "jobs are packed if together they do at least this many times the work of one alone", 1000, 8000},
-	[SLOW] = {"pack.slow", SW_PARAM_MILLI, "1.5", "and nobody takes more than this many times as long as alone", 1000, 100000},
+	[SLOW] = {"pack.slow", SW_PARAM_MILLI, "1.5", "and no job takes more than this many times as long as alone", 1000, 100000},
 	[SET] = {"pack.set", SW_PARAM_INTEGER, "2", "so many jobs on one GPU at most", 1, GUESTS_MAX + 1},
 };
 
@@ -66,7 +71,7 @@ struct desk {
 	struct {
 		uint32_t a, b;
 	} bad[BAD_MAX];
-	bool changed; /* who found nobody may find somebody now */
+	bool changed; /* one that found no host may find one now */
 };
 
 struct seat {
@@ -196,7 +201,7 @@ static void offer(struct sw_view *view, const struct sw_job *job)
 	desk->changed = true;
 }
 
-/* Whose guest it is; 0: nobody's. */
+/* Whose guest it is; 0: no job's. */
 static void set_host(struct sw_view *view, const struct sw_job *job, uint32_t host)
 {
 	struct seat *seat = seat_of(view, job);
@@ -221,7 +226,8 @@ static void join(struct sw_view *view, const struct sw_job *job, const struct sw
 	offer(view, host);
 }
 
-/* It does not run any more, or runs elsewhere: its host has one guest less; of its own guests the first is their host now. */
+/* It does not run any more, or runs elsewhere: its host has one guest less; of its own guests the
+ * first is their host now. */
 static void part(struct sw_view *view, const struct sw_job *job)
 {
 	struct desk *desk = desk_of(view);
@@ -350,7 +356,8 @@ static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, co
 	return (int32_t)ret_beside->worth_milli - (int32_t)ret_beside->before_milli;
 }
 
-/* The first of the kind to whom the job can go: they are alike, but one may be on a GPU with less memory, or on a node that takes no jobs. NULL: it is welcome nowhere. */
+/* The first of the kind to which the job can go: they are alike, but one may be on a GPU with less
+ * memory, or on a node that takes no jobs. NULL: it is welcome nowhere. */
 static const struct sw_job *first_host(const struct pass *pass, const struct sw_job *job, const struct kind *kind, int32_t *ret_gain,
 				       struct sw_beside *ret_beside)
 {
@@ -413,7 +420,8 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 	desk_of(view)->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
 	if (answer != SW_YES)
 		return false;
-	/* A place that is far apart, or a share that is small, slows both whoever is beside them. */
+	/* A place that is far apart, or a share that is small, slows both
+	 * whoever is beside them. */
 	uint32_t before = sw_job_speed_milli(view, host);
 	before = before == 0 || before > 1000 ? 1000 : before;
 	seat->expected_milli = beside.speed_milli * before / 1000;
@@ -424,7 +432,8 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 	return true;
 }
 
-/* Who waits still, in the order. Those tried in vain are many where the queue is long: then others that ask for the same are passed over, whatever their model. */
+/* The jobs that wait still, in the order. Those tried in vain are many where the queue is long:
+ * then others that ask for the same are passed over, whatever their model. */
 static void pack_waiting(struct sw_plan *plan, bool changed)
 {
 	uint32_t misses = 0;
@@ -531,8 +540,8 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 		snprintf(text, size, "it needs %u GPU%s, and those that are free do not suit it or others are ahead",
 			 SW_COUNTED(job->gpus));
 	size_t used = strlen(text);
-	const char *why = job->model == 0	       ? "nobody has profiled its model, so it shares with nobody"
-			  : job->gpu_memory_bytes == 0 ? "it does not say how much GPU memory it needs, so it shares with nobody"
+	const char *why = job->model == 0	       ? "its model has no profile yet: it shares no GPU"
+			  : job->gpu_memory_bytes == 0 ? "it does not say how much GPU memory it needs: it shares no GPU"
 						       : "beside no running job on as many GPUs would both do well";
 	snprintf(text + used, size - used, "; %s", why);
 }

@@ -1,4 +1,5 @@
-/* Packing on top of an order: "las+pack" is las, and whoever finds no place runs beside a running job if both are predicted to do well. */
+/* Packing on top of an order: "las+pack" is las, and whoever finds no place runs beside a running
+ * job if both are predicted to do well. */
 #ifndef SW_POLICY_PACK_H
 #define SW_POLICY_PACK_H
 
@@ -15,7 +16,8 @@ struct sw_packed {
 	struct sw_param params[SW_PACK_PARAMS_MAX]; /* the base's, then ours */
 };
 
-/* Makes it; `ret_packed` must stay where it is. False: the base decides by itself who runs where, so it is no order to pack by, or has too many parameters. */
+/* Makes it; `ret_packed` must stay where it is. False: the base decides by itself which job runs
+ * where, so it is no order to pack by, or has too many parameters. */
 bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed);
 
 #endif

@@ -1,21 +1,32 @@
-/* Philly: gangs ask for GPUs near to each other, again and again, and for ever less nearness; tenants lend each other what they do not use.
+/* Philly: gangs ask for GPUs near to each other, again and again, and for ever less nearness;
+ * tenants lend each other what they do not use.
  *
- * The request loop of a job that waits: it tries for `acquire` to get all of its GPUs at its level of locality (philly_levels.c), gives up, backs off for `backoff`, and tries again. After every
- * `relax_after` tries in vain it goes on at the next level. Levels at which the job would have no place on an idle cluster are left out, and while nothing runs it takes any place. A try
- * holds nothing: a job gets all of its GPUs in one decision or none, and what it waits for others may take meanwhile. So younger jobs overtake.
+ * The request loop of a job that waits: it tries for `acquire` to get all of its GPUs at its level
+ * of locality (philly_levels.c), gives up, backs off for `backoff`, and tries again. After every
+ * `relax_after` tries in vain it goes on at the next level. Levels at which the job would have no
+ * place on an idle cluster are left out, and while nothing runs it takes any place. A try holds
+ * nothing: a job gets all of its GPUs in one decision or none, and what it waits for others may
+ * take meanwhile. So younger jobs overtake.
  *
- * Tenants are virtual clusters. A tenant has a share, its quota; a job beyond it runs on idle GPUs, as an opportunistic run, for which the core asks for no quota. When GPUs
- * are short, that is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer free ones than it needs that suit it, jobs of the tenants that
- * are furthest beyond their share are preempted, those that started last first, until it can start: at any level, for it has waited enough. This happens once in a try. A job
- * whose GPU memory would stay where the other then had no room is left alone.
+ * Tenants are virtual clusters. A tenant has a share, its quota; a job beyond it runs on idle
+ * GPUs, as an opportunistic run, for which the core asks for no quota. When GPUs are short, that
+ * is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer
+ * free ones than it needs that suit it, jobs of the tenants that are furthest beyond their share
+ * are preempted, those that started last first, until it can start: at any level, for it has
+ * waited enough. This happens once in a try. A job whose GPU memory would stay where the other
+ * then had no room is left alone.
  *
- * Where more than a few wait, the end of a back-off is noticed up to a minute late, together with others, but never so late that a try is missed.
+ * Where more than a few wait, the end of a back-off is noticed up to a minute late, together with
+ * others, but never so late that a try is missed.
  *
- * What a job waits for is accounted for between looks at it: its tenant's share, if the job would exceed it, else a place.
+ * What a job waits for is accounted for between looks at it: its tenant's share, if the job would
+ * exceed it, else a place.
  *
  * Invariants:
- *  1. Where a job stands in its loop follows from the time since it began to wait, and from nothing else.
- *  2. Jobs stand in the order by their level, the highest first, then those that back off: where one finds no place, neither do those behind it that are alike.
+ *  1. Where a job stands in its loop follows from the time since it began to wait,
+ *     and from nothing else.
+ *  2. Jobs stand in the order by their level, the highest first, then those that back off: where
+ *     one finds no place, neither do those behind it that are alike.
  */
 #include "policy/philly.h"
 
@@ -24,8 +35,8 @@
 #define SECOND INT64_C(1000000000)
 #define DAY (86400 * SECOND)
 #define FEW 2u		       /* jobs that are woken on time */
-#define SLACK_NS (60 * SECOND) /* more than these together: in some worlds every event costs all who run */
-#define RETRY_NS SECOND	       /* after a preemption: who was stopped looks for another place */
+#define SLACK_NS (60 * SECOND) /* more than these together: in some worlds every event costs all running jobs */
+#define RETRY_NS SECOND	       /* after a preemption: one that was stopped looks for another place */
 
 enum { ACQUIRE, BACKOFF, RELAX_AFTER, RELAX, OCCUPANCY };
 
@@ -91,7 +102,7 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 static void arm(struct sw_view *view, const struct sw_job *job, sw_ns until)
 {
 	struct card *card = sw_job_state(view, job);
-	sw_ns half = sw_view_param(view, ACQUIRE)->number / 2; /* who is woken later than this might miss a try */
+	sw_ns half = sw_view_param(view, ACQUIRE)->number / 2; /* one that is woken later than this might miss a try */
 	sw_ns slack = half < SLACK_NS ? half : SLACK_NS;
 	sw_alarm_set(view, job, until, sw_view_waiting(view) > FEW ? slack : 0);
 	card->armed = until;
@@ -200,7 +211,8 @@ static bool is_short_of_gpus(const struct sw_view *view, uint64_t free)
 	return used * 1000 >= gpus * (uint64_t)sw_view_param(view, OCCUPANCY)->number;
 }
 
-/* GPUs of tenants beyond their share that are of use to the job once those who have them are stopped. */
+/* GPUs of tenants beyond their share that are of use to the job once the jobs that
+ * have them are stopped. */
 static uint64_t useful_gpus(struct sw_view *view, const struct sw_job *job)
 {
 	uint64_t gpus = 0;
@@ -212,7 +224,8 @@ static uint64_t useful_gpus(struct sw_view *view, const struct sw_job *job)
 	return gpus;
 }
 
-/* Of the tenant furthest beyond its share, the job that started last; NULL: all that are left are spared, or nobody is beyond its share. */
+/* Of the tenant furthest beyond its share, the job that started last; NULL: all that are left are
+ * spared, or none is beyond its share. */
 static const struct sw_job *choose_victim(struct sw_view *view)
 {
 	uint32_t worst = 0;
@@ -269,7 +282,7 @@ static bool serve(struct turn *turn, const struct sw_job *job)
 	const struct card *card = sw_job_state(turn->view, job);
 	struct stand stand = stand_of(turn->view, job);
 	account(turn->view, job);
-	/* Who was held and let go has no alarm. */
+	/* A job that was held and let go has no alarm. */
 	if (card->armed != stand.until)
 		arm(turn->view, job, stand.until);
 	if (!stand.acquires)

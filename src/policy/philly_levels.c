@@ -3,8 +3,10 @@
  *	1: one rack, up to twice as many nodes;
  *	2: one rack, any nodes;
  *	3: any nodes.
- * A rule looks for the best place of level 0, then of level 1, and so on up to its own. Of several racks the one with most nodes that suit comes first. In a rack as few nodes as possible: the
- * emptiest ones, and for the rest the tightest gap. Jobs of one GPU fill the tightest gap of the cluster. */
+ * A rule looks for the best place of level 0, then of level 1, and so on up to its own. Of
+ * several racks the one with most nodes that suit comes first. In a rack as few nodes as
+ * possible: the emptiest ones, and for the rest the tightest gap. Jobs of one GPU fill the
+ * tightest gap of the cluster. */
 #include "policy/philly.h"
 
 #define NODE_GPUS_MAX 64u
@@ -21,7 +23,8 @@ static uint32_t nodes_allowed(uint32_t level, uint32_t gpus, uint32_t per_node)
 	return level == 0 ? fewest : level == 1 ? 2 * fewest : UINT32_MAX;
 }
 
-/* The tightest gap for all of the rest. Nodes that are in the spot already, or do not suit, refuse: step over them. */
+/* The tightest gap for all of the rest. Nodes that are in the spot already, or do not suit,
+ * refuse: step over them. */
 static bool add_tightest(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus, struct sw_node_id from, struct sw_node_id end)
 {
 	struct sw_node_id node = sw_nodes_tightest(view, gpus, from, end);

@@ -1,26 +1,36 @@
-/* Salus: several jobs stay on a GPU with the memory that they keep, and share the memory of one iteration by taking turns.
+/* Salus: several jobs stay on a GPU with the memory that they keep, and share the memory of one
+ * iteration by taking turns.
  *
- * Of its memory a job keeps a part between iterations, its floor P; the rest, E, it needs only while it works. The GPUs that a job started on are a room; others that ask for as many GPUs may
- * join it. A room has lanes: a lane is memory that is large enough for the E of any of its members, of whom one at a time works. So
+ * Of its memory a job keeps a part between iterations, its floor P; the rest, E, it needs only
+ * while it works. The GPUs that a job started on are a room; others that ask for as many GPUs may
+ * join it. A room has lanes: a lane is memory that is large enough for the E of any of its members,
+ * of which one at a time works. So
  *
  *	the sum of all P, plus the sum of all lanes, is at most the memory of the GPU
  *
- * and whoever works in whichever lane, there is enough. Who does not work is paused where it is: nothing is copied, so a turn costs the same whatever the size of a job.
- * The lanes of a room work at the same time.
+ * and whoever works in whichever lane, there is enough. A job that does not work is paused where it
+ * is: nothing is copied, so a turn costs the same whatever the size of a job. The lanes of a room
+ * work at the same time.
  *
- * A job that comes takes free GPUs by the placement rule. Where there are none, of the rooms of its size:
+ * A job that comes takes free GPUs by the placement rule. Where there are none, of
+ * the rooms of its size:
  *	1. a lane of its own, if there is memory for P and E and the room has less than `lanes`;
  *	2. else a lane that is large enough, the tightest, if there is memory for P;
  *	3. else a lane that grows to E, if there is memory for that and P;
- *	else it queues. In a choice of rooms the one with the fewest jobs is taken. When a job leaves, its lane shrinks, jobs of the queue are tried there, and then members
- * that stand still get a lane of their own if one has become possible.
+ *	else it queues.
+ * In a choice of rooms the one with the fewest jobs is taken. When a job leaves, its lane shrinks,
+ * jobs of the queue are tried there, and then members that stand still get a lane of their own if
+ * one has become possible.
  *
- * Inside a lane, by `order`: fair is who worked least, for a turn at a time; fifo who came first; srtf who has least to do; pack is fifo with as many lanes as there is room for, whatever
- * `lanes` says. The queue is in the same order. Turns of all rooms end together, at multiples of `turn`: it stands for the end of an iteration, of which there are too many
- * to decide each. A job that waited for `patience` is not overtaken, so that large jobs do not starve.
+ * Inside a lane, by `order`: fair is the one that worked least, for a turn at a time; fifo the one
+ * that came first; srtf the one that has least to do; pack is fifo with as many lanes as there is
+ * room for, whatever `lanes` says. The queue is in the same order. Turns of all rooms end together,
+ * at multiples of `turn`: it stands for the end of an iteration, of which there are too many to
+ * decide each. A job that waited for `patience` is not overtaken, so that large jobs do not starve.
  *
- * A job that does not say how much memory it needs, or cannot be paused, has its GPUs for itself. Of one of which nobody knows what it keeps, P is all of it, and its lane has no size. What another policy
- * brought together stays together, each in a lane of its own.
+ * A job that does not say how much memory it needs, or cannot be paused, has its GPUs for itself.
+ * Of one of which it is not known what it keeps, P is all of it, and its lane has no size. What
+ * another policy brought together stays together, each in a lane of its own.
  */
 #include <sharewell/policy.h>
 
@@ -33,7 +43,7 @@
 static const struct sw_param params[] = {
 	[ORDER] =
 		{"order", SW_PARAM_CHOICE, "fair/fifo/srtf/pack",
-		 "who works in a lane: who worked least, who came first, who has least left to do; pack: as fifo, in as many lanes as fit",
+		 "which job works in a lane: which worked least, came first, has least left to do; pack: as fifo, in as many lanes as fit",
 		 0, 0},
 	[LANES] = {"lanes", SW_PARAM_INTEGER, "2", "jobs that work on a GPU at the same time, at most; pack goes up to 8 in any case", 1,
 		   MEMBERS_MAX},
@@ -54,7 +64,7 @@ static uint32_t lanes_of(struct sw_view *view)
 	return order_of(view) == PACK ? MEMBERS_MAX : (uint32_t)sw_view_param(view, LANES)->number;
 }
 
-/* Who is ahead, of those that wait and of those in a lane. */
+/* Which is ahead, of those that wait and of those in a lane. */
 static int64_t key(struct sw_view *view, const struct sw_job *job)
 {
 	switch (order_of(view)) {
@@ -69,7 +79,7 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 
 /* ---- what happens */
 
-static bool has_others(const struct room *room, uint8_t lane)
+static bool has_others(const struct salus_room *room, uint8_t lane)
 {
 	uint32_t members = 0;
 	for (uint32_t m = 0; m < room->count; m++)
@@ -80,7 +90,7 @@ static bool has_others(const struct room *room, uint8_t lane)
 /* Wakes us when the turn of one that works ends: that of all at the same moment. */
 static void watch(struct sw_view *view, const struct sw_job *job)
 {
-	const struct room *room = room_of(view, card_of(view, job)->room);
+	const struct salus_room *room = room_of(view, card_of(view, job)->room);
 	int64_t turn = sw_view_param(view, TURN)->number;
 	uint32_t at = 0;
 	while (room->members[at] != job->id.v + 1)
@@ -97,17 +107,18 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 	desk_of(view)->changed = true;
 }
 
-/* Whether it is on the GPUs of its room; somebody may have moved it. */
+/* Whether it is on the GPUs of its room; it may have been moved. */
 static bool is_at_home(struct sw_view *view, const struct sw_job *job)
 {
-	const struct room *room = room_of(view, card_of(view, job)->room);
+	const struct salus_room *room = room_of(view, card_of(view, job)->room);
 	for (uint32_t m = 0; room->count > 1 && m < room->count; m++)
 		if (room->members[m] != job->id.v + 1 && sw_jobs_meet(view, linked(view, room->members[m]), job))
 			return true;
 	return room->count == 1;
 }
 
-/* Those that we start are in their rooms already, and have lost their alarm; the others were moved away, or ran when this policy was put in charge. */
+/* Those that we start are in their rooms already, and have lost their alarm; the others were moved
+ * away, or ran when this policy was put in charge. */
 static void started(struct sw_view *view, const struct sw_job *job)
 {
 	if (card_of(view, job)->room != 0 && !is_at_home(view, job))
@@ -129,8 +140,8 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 
 /* ---- turns */
 
-/* Who works in the lane now, or NULL. */
-static const struct sw_job *worker(struct sw_view *view, const struct room *room, uint8_t lane)
+/* The job that works in the lane now, or NULL. */
+static const struct sw_job *worker(struct sw_view *view, const struct salus_room *room, uint8_t lane)
 {
 	for (uint32_t m = 0; m < room->count; m++)
 		if (room->lane[m] == lane && !linked(view, room->members[m])->paused)
@@ -138,8 +149,8 @@ static const struct sw_job *worker(struct sw_view *view, const struct room *room
 	return NULL;
 }
 
-/* Who should. */
-static const struct sw_job *heir(struct sw_view *view, const struct room *room, uint8_t lane)
+/* The job that should. */
+static const struct sw_job *heir(struct sw_view *view, const struct salus_room *room, uint8_t lane)
 {
 	const struct sw_job *best = NULL;
 	int64_t least = 0;
@@ -163,7 +174,7 @@ static bool is_over(struct sw_view *view, const struct sw_job *job)
 	return order_of(view) != FAIR || sw_view_now(view) / turn > job->since / turn;
 }
 
-static void pass_on(struct sw_plan *plan, const struct room *room, uint8_t lane)
+static void pass_on(struct sw_plan *plan, const struct salus_room *room, uint8_t lane)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct sw_job *now = worker(view, room, lane), *next = heir(view, room, lane);
@@ -179,7 +190,7 @@ static void pass_on(struct sw_plan *plan, const struct room *room, uint8_t lane)
 static void take_turns(struct sw_plan *plan, uint32_t link)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	const struct room *room = room_of(view, link);
+	const struct salus_room *room = room_of(view, link);
 	for (uint8_t lane = 0; lane < room->lanes; lane++)
 		pass_on(plan, room, lane);
 	for (uint32_t m = 0; m < room->count; m++)
@@ -188,11 +199,12 @@ static void take_turns(struct sw_plan *plan, uint32_t link)
 
 /* ---- places */
 
-/* Into a lane: who works there makes way for as long as the newcomer is let in. Whose turn it is then is seen when the room is looked at. */
+/* Into a lane: the job that works there makes way for as long as the newcomer is let in. Whose turn
+ * it is then is seen when the room is looked at. */
 static bool join(struct sw_plan *plan, const struct sw_job *job, const struct seat *seat)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	const struct room *room = room_of(view, seat->room);
+	const struct salus_room *room = room_of(view, seat->room);
 	const struct sw_job *now = seat->rule == 1 ? NULL : worker(view, room, seat->lane);
 	if (now != NULL && sw_plan_stop(plan, now, SW_PAUSE) != SW_YES)
 		return false;

@@ -1,4 +1,5 @@
-/* Private to the policy salus: rooms and lanes, and what its files do for each other. What the policy is about stands in salus.c. */
+/* Private to the policy salus: rooms and lanes, and what its files do for each other. What the
+ * policy is about stands in salus.c. */
 #ifndef SW_POLICY_SALUS_H
 #define SW_POLICY_SALUS_H
 
@@ -11,8 +12,8 @@
 enum { ORDER, LANES, TURN, PATIENCE };
 enum { FAIR, FIFO, SRTF, PACK };
 
-/* Links are ids plus one: zeroed bytes name nobody. */
-struct list {
+/* Links are ids plus one: zeroed bytes name none. */
+struct salus_list {
 	uint32_t first, last;
 };
 
@@ -22,8 +23,9 @@ struct link {
 
 enum { OPEN, DUE, LISTS };
 
-/* Some GPUs, and the jobs that are on all of them. Kept in the bytes of one of these jobs, its keeper; rooms are named by the link to it. */
-struct room {
+/* Some GPUs, and the jobs that are on all of them. Kept in the bytes of one of these jobs, its
+ * keeper; rooms are named by the link to it. */
+struct salus_room {
 	struct link links[LISTS];
 	uint32_t members[MEMBERS_MAX]; /* links, in submit order */
 	uint8_t lane[MEMBERS_MAX];     /* of each */
@@ -36,15 +38,15 @@ struct room {
 };
 
 struct card {
-	uint32_t room;	 /* link to its keeper; 0: it is in none */
-	struct room own; /* if it is the keeper */
+	uint32_t room;	       /* link to its keeper; 0: it is in none */
+	struct salus_room own; /* if it is the keeper */
 };
 
 struct desk {
-	struct list open[SIZES_MAX + 1]; /* rooms that could take one more, by their GPUs */
-	struct list due;		 /* rooms in which something happened */
-	uint32_t blocked;		 /* link to the job that nobody overtakes; 0: none */
-	bool changed;			 /* who found no place may find one now */
+	struct salus_list open[SIZES_MAX + 1]; /* rooms that could take one more, by their GPUs */
+	struct salus_list due;		       /* rooms in which something happened */
+	uint32_t blocked;		       /* link to the job that none overtakes; 0: none */
+	bool changed;			       /* one that found no place may find one now */
 };
 
 static inline struct card *card_of(struct sw_view *view, const struct sw_job *job)
@@ -62,7 +64,7 @@ static inline const struct sw_job *linked(struct sw_view *view, uint32_t link)
 	return link == 0 ? NULL : sw_view_job(view, (struct sw_job_id){link - 1});
 }
 
-static inline struct room *room_of(struct sw_view *view, uint32_t link)
+static inline struct salus_room *room_of(struct sw_view *view, uint32_t link)
 {
 	return link == 0 ? NULL : &card_of(view, linked(view, link))->own;
 }
@@ -81,7 +83,8 @@ static inline uint64_t ephemeral(const struct sw_job *job)
 
 /* ---- rooms (salus_rooms.c) */
 
-/* A place for a job in a room: rule 1 is a lane of its own, 2 a lane that is large enough, 3 one that grows. */
+/* A place for a job in a room: rule 1 is a lane of its own, 2 a lane that is large
+ * enough, 3 one that grows. */
 struct seat {
 	uint32_t room; /* link; 0: nowhere */
 	uint8_t lane;

@@ -1,24 +1,26 @@
-/* Of the policy salus: who is in which room and lane, and whether one more has room.
+/* Of the policy salus: which job is in which room and lane, and whether one more has room.
  *
- * A lane is as large as the largest ephemeral memory of its members, so it shrinks when that member leaves, and is gone with the last. Lanes are sums, not places: that the free
- * memory is one piece is the affair of the GPU runtime, which maps it anew.
+ * A lane is as large as the largest ephemeral memory of its members, so it shrinks when that member
+ * leaves, and is gone with the last. Lanes are sums, not places: that the free memory is one piece
+ * is the affair of the GPU runtime, which maps it anew.
  *
- * Invariants: `used` and `lanes` of a room follow from its members; `used` is at most `capacity`, unless another policy brought the members together; lanes are numbered from 0
- * without gaps; a room is in the open list while it could take one more.
+ * Invariants: `used` and `lanes` of a room follow from its members; `used` is at most `capacity`,
+ * unless another policy brought the members together; lanes are numbered from 0 without gaps; a
+ * room is in the open list while it could take one more.
  */
 #include "policy/salus.h"
 
 /* ---- lists of rooms */
 
-static struct list *list_of(struct sw_view *view, const struct room *room, int which)
+static struct salus_list *list_of(struct sw_view *view, const struct salus_room *room, int which)
 {
 	return which == DUE ? &desk_of(view)->due : &desk_of(view)->open[room->gpus < SIZES_MAX ? room->gpus : SIZES_MAX];
 }
 
 static void set_listed(struct sw_view *view, uint32_t link, int which, bool listed)
 {
-	struct room *room = room_of(view, link);
-	struct list *list = list_of(view, room, which);
+	struct salus_room *room = room_of(view, link);
+	struct salus_list *list = list_of(view, room, which);
 	struct link *own = &room->links[which];
 	if (room->listed[which] == listed)
 		return;
@@ -45,7 +47,7 @@ uint32_t sw_salus_next_due(struct sw_view *view)
 /* ---- memory */
 
 /* How large each lane is; returns what members keep. */
-static uint64_t measure(struct sw_view *view, const struct room *room, uint64_t sizes[MEMBERS_MAX])
+static uint64_t measure(struct sw_view *view, const struct salus_room *room, uint64_t sizes[MEMBERS_MAX])
 {
 	uint64_t kept = 0;
 	for (uint32_t l = 0; l < MEMBERS_MAX; l++)
@@ -62,7 +64,7 @@ static uint64_t measure(struct sw_view *view, const struct room *room, uint64_t 
 /* Brings the sums up to date, and the list that follows from them. */
 static void count(struct sw_view *view, uint32_t link)
 {
-	struct room *room = room_of(view, link);
+	struct salus_room *room = room_of(view, link);
 	uint64_t sizes[MEMBERS_MAX];
 	room->used = measure(view, room, sizes);
 	room->lanes = 0;
@@ -91,14 +93,14 @@ void sw_salus_found(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = card_of(view, job);
 	card->room = job->id.v + 1;
-	card->own = (struct room){.members = {card->room}, .count = 1, .gpus = job->gpus_held, .capacity = capacity_of(view, job)};
+	card->own = (struct salus_room){.members = {card->room}, .count = 1, .gpus = job->gpus_held, .capacity = capacity_of(view, job)};
 	count(view, card->room);
 	sw_salus_mark(view, card->room);
 }
 
 void sw_salus_enter(struct sw_view *view, const struct sw_job *job, uint32_t link, uint8_t lane)
 {
-	struct room *room = room_of(view, link);
+	struct salus_room *room = room_of(view, link);
 	uint32_t own = job->id.v + 1, at = room->count++;
 	for (; at > 0 && room->members[at - 1] > own; at--) {
 		room->members[at] = room->members[at - 1];
@@ -111,8 +113,8 @@ void sw_salus_enter(struct sw_view *view, const struct sw_job *job, uint32_t lin
 	sw_salus_mark(view, link);
 }
 
-/* Lanes after one that has nobody any more move up. */
-static void close_gap(struct room *room, uint8_t lane)
+/* Lanes after one that is empty now move up. */
+static void close_gap(struct salus_room *room, uint8_t lane)
 {
 	for (uint32_t m = 0; m < room->count; m++)
 		if (room->lane[m] == lane)
@@ -124,14 +126,14 @@ static void close_gap(struct room *room, uint8_t lane)
 /* Its keeper leaves: the room moves into the bytes of another. */
 static void hand_over(struct sw_view *view, uint32_t from, uint32_t to)
 {
-	const struct room *old = room_of(view, from);
-	struct room *room = room_of(view, to);
+	const struct salus_room *old = room_of(view, from);
+	struct salus_room *room = room_of(view, to);
 	*room = *old;
 	for (int which = 0; which < LISTS; which++) {
 		const struct link *own = &room->links[which];
 		if (!room->listed[which])
 			continue;
-		struct list *list = list_of(view, room, which);
+		struct salus_list *list = list_of(view, room, which);
 		*(own->before == 0 ? &list->first : &room_of(view, own->before)->links[which].next) = to;
 		*(own->next == 0 ? &list->last : &room_of(view, own->next)->links[which].before) = to;
 	}
@@ -143,7 +145,7 @@ void sw_salus_leave(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = card_of(view, job);
 	uint32_t own = job->id.v + 1, link = card->room, at = 0;
-	struct room *room = room_of(view, link);
+	struct salus_room *room = room_of(view, link);
 	if (room == NULL)
 		return;
 	card->room = 0;
@@ -170,7 +172,7 @@ uint32_t sw_salus_find(struct sw_view *view, const struct sw_job *job)
 {
 	uint32_t size = job->gpus_held < SIZES_MAX ? job->gpus_held : SIZES_MAX;
 	for (uint32_t link = desk_of(view)->open[size].first; link != 0; link = room_of(view, link)->links[OPEN].next) {
-		const struct room *room = room_of(view, link);
+		const struct salus_room *room = room_of(view, link);
 		if (room->gpus == job->gpus_held && sw_jobs_meet(view, linked(view, room->members[0]), job))
 			return link;
 	}
@@ -186,7 +188,7 @@ static bool is_better(const struct seat *a, const struct seat *b)
 
 struct seat sw_salus_seat(struct sw_view *view, const struct sw_job *job, uint32_t link, uint32_t lanes)
 {
-	const struct room *room = room_of(view, link);
+	const struct salus_room *room = room_of(view, link);
 	uint64_t floor = sw_job_floor(job), needed = ephemeral(job), sizes[MEMBERS_MAX];
 	struct seat best = {0};
 	/* Whatever the lane, it keeps its floor. */
@@ -212,7 +214,8 @@ struct seat sw_salus_seat_anywhere(struct sw_view *view, const struct sw_job *jo
 	struct seat best = {0};
 	for (uint32_t link = desk_of(view)->open[size].first; link != 0; link = room_of(view, link)->links[OPEN].next) {
 		uint32_t members = room_of(view, link)->count;
-		/* A lane of its own before turns, few to take turns with before many, and then the rules. */
+		/* A lane of its own before turns, few to take turns with before
+		 * many, and then the rules. */
 		if (best.room != 0 && best.rule == 1 && members >= fewest)
 			continue;
 		struct seat seat = sw_salus_seat(view, job, link, lanes);
@@ -227,8 +230,8 @@ struct seat sw_salus_seat_anywhere(struct sw_view *view, const struct sw_job *jo
 	return best;
 }
 
-/* Whether somebody else is in the member's lane. */
-static bool has_company(const struct room *room, uint32_t member)
+/* Whether another job is in the member's lane. */
+static bool has_company(const struct salus_room *room, uint32_t member)
 {
 	for (uint32_t m = 0; m < room->count; m++)
 		if (m != member && room->lane[m] == room->lane[member])
@@ -238,7 +241,7 @@ static bool has_company(const struct room *room, uint32_t member)
 
 void sw_salus_spread(struct sw_view *view, uint32_t link, uint32_t lanes)
 {
-	struct room *room = room_of(view, link);
+	struct salus_room *room = room_of(view, link);
 	for (uint32_t m = 0; m < room->count && room->lanes < lanes; m++) {
 		uint8_t lane = room->lane[m];
 		if (!linked(view, room->members[m])->paused || !has_company(room, m))

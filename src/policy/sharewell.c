@@ -1,20 +1,31 @@
-/* Sharewell's own: who is likely to be done soonest goes first, GPUs are shared where that gains, and nobody starves.
+/* Sharewell's own: the job that is likely to be done soonest goes first, GPUs are shared where that
+ * gains, and none starves.
  *
- * Order. Jobs stand in queues by the GPU time that they likely need still: what history predicts, and where it knows nothing, what they have used so far, because run
- * times have long tails, and who ran for long will. Each queue is `ratio` times as long as the one before. Strict priority rules between queues; within one, who runs
- * stays. Opportunistic jobs have queues of their own, behind those of all others. A job that has waited for `patience` and as long as it has run goes ahead of all queues; when it runs, it
- * begins in the first queue anew. So nobody starves but opportunistic jobs where others always hold all GPUs.
+ * Order. Jobs stand in queues by the GPU time that they likely need still: what history predicts,
+ * and where it knows nothing, what they have used so far, because run times have long tails, and a
+ * job that ran for long will. Each queue is `ratio` times as long as the one before. Strict
+ * priority rules between queues; within one, a running job stays. Opportunistic jobs have queues of
+ * their own, behind those of all others. A job that has waited for `patience` and as long as it has
+ * run goes ahead of all queues; when it runs, it begins in the first queue anew. So no job starves
+ * but opportunistic ones where others always hold all GPUs.
  *
  * Place. A waiting job takes the first of these that there is:
  *  1. free GPUs near to each other;
- *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and is predicted to bear it (sharewell_seats.c);
+ *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and
+ *     is predicted to bear it (sharewell_seats.c);
  *  3. free GPUs anywhere; if it minds distance, once it has waited for `locality`;
- *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep their state, unless it has lost its patience; an opportunistic job takes them from others of its kind alone;
- *  5. for an opportunistic job, the time that a guaranteed one on as many GPUs leaves idle, if that one hardly notices and both together do `worth`. Such a filler makes room for a guest
- *     of its host, goes when its host goes, and stands just behind it in the order, so that nobody is stopped for GPUs that a filler would still hold.
+ *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep
+ *     their state, unless it has lost its patience; an opportunistic job takes them from
+ *     others of its kind alone;
+ *  5. for an opportunistic job, the time that a guaranteed one on as many GPUs leaves idle, if that
+ *     one hardly notices and both together do `worth`. Such a filler makes room for a guest of its
+ *     host, goes when its host goes, and stands just behind it in the order, so that none is
+ *     stopped for GPUs that a filler would still hold.
  * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
  *
- * Room. Where GPUs are free and nobody waits, those who took a seat move to them, if they keep their state when they move; fillers do so where nobody who waits can use them. Pairs that are slower than predicted are parted.
+ * Room. Where GPUs are free and no job waits, those that took a seat move to them, if they keep
+ * their state when they move; fillers do so where no waiting job can use them. Pairs that are
+ * slower than predicted are parted.
  */
 #include <sharewell/policy.h>
 
@@ -28,7 +39,7 @@
 #define MISSES_MAX 8u /* jobs tried in vain before those alike are passed over: they may be of models that others bear */
 #define SKEW_LIMIT_MILLI 300
 #define SLACK_NS (60 * SECOND)
-#define RETRY_NS SECOND /* after a stop: who was stopped looks for another place */
+#define RETRY_NS SECOND /* after a stop: one that was stopped looks for another place */
 
 enum { FIRST, RATIO, PATIENCE, LOCALITY, WORTH, SLOW };
 
@@ -41,7 +52,7 @@ static const struct sw_param params[] = {
 	[LOCALITY] = {"locality", SW_PARAM_DURATION, "1m", "a job that minds distance waits this long for GPUs that are near to each other",
 		      0, YEAR},
 	[WORTH] = {"worth", SW_PARAM_MILLI, "1.3", "two jobs share GPUs if together they do this much of what one does alone", 1000, 8000},
-	[SLOW] = {"slow", SW_PARAM_MILLI, "1.5", "and if neither is predicted to take so many times longer; 1: nobody shares", 1000, 8000},
+	[SLOW] = {"slow", SW_PARAM_MILLI, "1.5", "and if neither is predicted to take so many times longer; 1: no job shares", 1000, 8000},
 };
 
 static const struct sw_order order = {.preemptive = true, .by_class = true, .ties = SW_TIES_RUNNING_FIRST};
@@ -107,7 +118,8 @@ static uint32_t queue_of(struct sw_view *view, sw_ns gpu_time)
 	return queue;
 }
 
-/* The alarm of a running job: when it has used up its queue. Who is predicted to need ever less stays where it is. */
+/* The alarm of a running job: when it has used up its queue. A job that is predicted to need ever
+ * less stays where it is. */
 static void watch_running(struct sw_view *view, const struct sw_job *job)
 {
 	const struct card *card = sw_job_state(view, job);
@@ -119,13 +131,15 @@ static void watch_running(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_set(view, job, sw_view_now(view) + due, SECOND);
 }
 
-/* The network is slow for jobs whose largest tensor is much of the model; where nobody knows, waiting is the smaller mistake (see the placement rule `skew`). */
+/* The network is slow for jobs whose largest tensor is much of the model; where that is not known,
+ * waiting is the smaller mistake (see the placement rule `skew`). */
 static bool minds_distance(const struct sw_job *job)
 {
 	return job->gpus > 1 && (job->skew_milli == 0 || job->skew_milli > SKEW_LIMIT_MILLI);
 }
 
-/* How long it waits for near GPUs, and then until it goes ahead of all: the longer it has run already, the longer. */
+/* How long it waits for near GPUs, and then until it goes ahead of all: the longer it has
+ * run already, the longer. */
 static sw_ns locality(struct sw_view *view)
 {
 	return sw_view_param(view, LOCALITY)->number;
@@ -164,7 +178,7 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
 	if (job->state == SW_JOB_HELD) {
-		/* Nobody tells when it is released: look again. */
+		/* It is not told when it is released: look again. */
 		sw_alarm_set(view, job, sw_view_now(view) + sw_view_param(view, PATIENCE)->number, SLACK_NS);
 	} else if (job->state == SW_JOB_RUNNING) {
 		card->queue = queue_of(view, outlook(view, job));
@@ -182,7 +196,8 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 
 /* ---- comings and goings */
 
-/* Once the two are parted, who was a filler has a place of its own in the order again. Ranks of jobs in the present plan are frozen, so its alarm sees to that, too. */
+/* Once the two are parted, one that was a filler has a place of its own in the order again. Ranks
+ * of jobs in the present plan are frozen, so its alarm sees to that, too. */
 static void rekey_parted(struct sw_view *view, const struct sw_job *job, const struct sw_seat *before)
 {
 	const struct sw_job *filler = before->list == SW_SEATS_FILLERS ? job : NULL;
@@ -255,7 +270,7 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	       (shares && job->asked_class == SW_CLASS_OPPORTUNISTIC && sw_seats_fill(plan, &desk->seats, seat_of, &rule, job));
 }
 
-/* Where nothing has changed, only who is new can find a place. */
+/* Where nothing has changed, only a new job can find a place. */
 static const struct sw_job *next_job(struct sw_plan *plan, bool changed, bool skip_alike)
 {
 	return changed ? sw_order_next(plan, skip_alike) : sw_order_next_fresh(plan);
@@ -277,7 +292,7 @@ static sw_ns decide(struct sw_plan *plan)
 		misses += !starts;
 		job = next_job(plan, changed, !starts && misses > MISSES_MAX);
 	}
-	/* What those who wait cannot use is good enough for somebody who shares. */
+	/* What waiting jobs cannot use is good enough for one that shares. */
 	sw_seats_spread(plan, desk->seats.fillers, seat_of, &sw_sharewell_near);
 	if (sw_view_waiting(view) == 0)
 		sw_seats_spread(plan, desk->seats.guests, seat_of, &sw_sharewell_near);
@@ -287,7 +302,7 @@ static sw_ns decide(struct sw_plan *plan)
 static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
 {
 	const struct card *card = sw_job_state(view, job);
-	const char *seat = job->model == 0 ? "it has no profile, so nobody can tell whom it would bear beside it"
+	const char *seat = job->model == 0 ? "it has no profile yet: it shares a GPU only after a first run"
 					   : "no running job of its size bears it beside itself";
 	const char *line = job->asked_class == SW_CLASS_OPPORTUNISTIC ? "opportunistic queue" : "queue";
 	if (card->starved)
@@ -304,7 +319,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 const struct sw_policy sw_policy_sharewell = {
 	.abi = SW_POLICY_ABI,
 	.name = "sharewell",
-	.about = "least likely remaining GPU time first, sharing GPUs where that gains, nobody starves; needs no durations",
+	.about = "least likely remaining GPU time first, sharing GPUs where that gains, no job starves; needs no durations",
 	.params = params,
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct desk),

@@ -63,7 +63,7 @@ static void put_in(struct sw_view *view, struct sw_seats *seats, sw_seat_of_fn *
 	*first = number_of(job);
 }
 
-/* The pair is none any more; who is left is a host. */
+/* The pair is none any more; the one that is left is a host. */
 static void part(struct sw_view *view, struct sw_seats *seats, sw_seat_of_fn *seat_of, const struct sw_job *job)
 {
 	struct sw_seat *seat = seat_of(view, job);
@@ -120,7 +120,7 @@ static bool predict(struct sw_view *view, sw_seat_of_fn *seat_of, const struct s
 	return true;
 }
 
-/* The first on this shelf who bears the job; NULL: none. */
+/* The first on this shelf that bears the job; NULL: none. */
 static const struct sw_job *look_for_host(struct sw_view *view, const struct sw_seats *seats, sw_seat_of_fn *seat_of,
 					  const struct sw_seats_rule *rule, const struct sw_job *job, uint32_t number,
 					  struct sw_beside *ret_beside)
@@ -135,7 +135,8 @@ static const struct sw_job *look_for_host(struct sw_view *view, const struct sw_
 	return NULL;
 }
 
-/* What it should measure at the least: of a host, what it did before; of a guest on several GPUs nobody knows what the place does to it. */
+/* What it should measure at the least: of a host, what it did before; what the place does to a
+ * guest on several GPUs is not known. */
 static void promise(struct sw_view *view, sw_seat_of_fn *seat_of, const struct sw_job *guest, const struct sw_job *host,
 		    const struct sw_beside *beside)
 {
@@ -149,7 +150,7 @@ static void promise(struct sw_view *view, sw_seat_of_fn *seat_of, const struct s
 	other->promised_milli = (before < 1000 ? before : 1000) * beside->worst_milli / 1000;
 }
 
-/* The host on these shelves with whom the job does most; NULL: nobody bears it. */
+/* The host on these shelves with which the job does most; NULL: none bears it. */
 static const struct sw_job *best_host(struct sw_view *view, const struct sw_seats *seats, sw_seat_of_fn *seat_of,
 				      const struct sw_seats_rule *rule, const struct sw_job *job, uint32_t shelf,
 				      struct sw_beside *ret_beside)

@@ -1,4 +1,5 @@
-/* Shortest remaining time first, preemptive. An oracle on traces; live it is as good as the prediction. Jobs whose remaining time nobody knows come last. */
+/* Shortest remaining time first, preemptive. An oracle on traces; live it is as good as the
+ * prediction. Jobs whose remaining time is not known come last. */
 #include <sharewell/policy.h>
 
 static const struct sw_order order = {

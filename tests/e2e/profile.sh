@@ -125,7 +125,7 @@ two idles
 until_holds 120 says "$job" "shares .* with job $first: predicted 1\\.0"
 said $? 'policies pack a model by what its user measured'
 # waits_unknown <aim>: the policy has looked at the job, and did not put it beside the other one.
-waits_unknown() { holds "$1" until_holds 120 says "$job" '(PD): .* it has no profile, so nobody can tell whom it would bear'; }
+waits_unknown() { holds "$1" until_holds 120 says "$job" '(PD): .* it has no profile yet: it shares a GPU only after'; }
 two nobody-knows
 waits_unknown 'and do not, where nobody did'
 works 'what was measured is forgotten' '' profile --remove idles

@@ -1,12 +1,16 @@
-/* AntMan in the semantics of Muri's simulator, so that its published figures come out: nobody is preempted, promoted or moved, and there are no quotas.
+/* AntMan in the semantics of Muri's simulator, so that its published figures come out: no job is
+ * preempted, promoted or moved, and there are no quotas.
  *
- * Guaranteed jobs in submit order: on one node the first that has enough GPUs without a guaranteed job, on several nodes empty ones and one more for the rest.
- * A job that does not find all of them reserves what there is (on the node with most of them) and adds to it as more come free. Opportunistic
- * jobs then, in submit order: all of their GPUs or none, those with the least load below 0.8, wherever they are.
+ * Guaranteed jobs in submit order: on one node the first that has enough GPUs without a guaranteed
+ * job, on several nodes empty ones and one more for the rest. A job that does not find all of them
+ * reserves what there is (on the node with most of them) and adds to it as more come free.
+ * Opportunistic jobs then, in submit order: all of their GPUs or none, those with the least load
+ * below 0.8, wherever they are.
  *
- * Load is a figure of that simulator: 0.1 for a guaranteed job (0.09 while it only reserves), 0.9 for an opportunistic one. It adds and subtracts these as
- * binary fractions, and what such sums leave behind decides between GPUs that are equally loaded. So this file has floating-point numbers, unlike every
- * other policy: additions of them are the same on every machine.
+ * Load is a figure of that simulator: 0.1 for a guaranteed job (0.09 while it only reserves), 0.9
+ * for an opportunistic one. It adds and subtracts these as binary fractions, and what such sums
+ * leave behind decides between GPUs that are equally loaded. So this file has floating-point
+ * numbers, unlike every other policy: additions of them are the same on every machine.
  */
 #include "policy/published/antman.h"
 
@@ -45,7 +49,7 @@ static void look(struct rack *rack)
 	}
 }
 
-/* Takes off the books who has left. */
+/* Takes off the books what has left. */
 static void sweep(struct rack *rack)
 {
 	struct sw_antman_muri *muri = rack->muri;
@@ -112,7 +116,8 @@ static void reserve(struct rack *rack, const struct sw_job *job, struct sw_antma
 	}
 }
 
-/* GPUs of one node: the first that has enough, else the one with most; once some are reserved, there. Nodes that are to be filled whole are passed over. */
+/* GPUs of one node: the first that has enough, else the one with most; once some are reserved,
+ * there. Nodes that are to be filled whole are passed over. */
 static void reserve_rest(struct rack *rack, const struct sw_job *job, struct sw_antman_muri_job *mine, uint32_t wanted, uint32_t full)
 {
 	uint32_t best = rack->node_count, most = 0;
@@ -171,7 +176,7 @@ static uint32_t least_loaded(const struct rack *rack, uint32_t taker)
 	return best;
 }
 
-/* False: there is not a single GPU for anybody. */
+/* False: there is not a single GPU for any. */
 static bool place_opportunistic(struct rack *rack, const struct sw_job *job)
 {
 	uint32_t taken[SW_ANTMAN_MURI_GPUS], count = 0;

@@ -6,8 +6,8 @@
 
 #define SW_ANTMAN_MURI_GPUS 1024u /* more are not used */
 
-/* What that simulator remembers of every GPU, in order of nodes. Jobs are their ids plus one; 0:
- * nobody. */
+/* What that simulator remembers of every GPU, in order of nodes. Jobs are their
+ * ids plus one; 0: no job. */
 struct sw_antman_muri {
 	double load[SW_ANTMAN_MURI_GPUS];
 	uint32_t owner[SW_ANTMAN_MURI_GPUS]; /* the guaranteed job that runs or has reserved it */

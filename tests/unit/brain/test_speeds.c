@@ -100,7 +100,7 @@ static void test_jobs_are_packed_by_their_names(void **state)
 	desk_sync_and_drop(desk);
 	desk_expect_why(desk, 1, "shares gpu0 with job 3");
 	desk_expect_why(desk, 3, "shares gpu0 with job 1");
-	desk_expect_why(desk, 4, "nobody has profiled its model");
+	desk_expect_why(desk, 4, "its model has no profile yet");
 	/* Who names a model that there is not is told. */
 	static const char *const warnings[] = {"", "", "nobody knows the model 'only mine'; 'sharewell profile' measures one", ""};
 	for (uint64_t job = 1; job <= 4; job++) {
@@ -138,7 +138,7 @@ static void test_measured_profiles_reach_policies(void **state)
 	static const char job[] = "{\"command\": [\"a\"], \"model\": \"Only Mine\", \"gpu_memory\": \"20G\"}";
 	for (int i = 0; i < 3; i++)
 		desk_submit(desk, job);
-	desk_expect_why(desk, 3, "nobody has profiled its model");
+	desk_expect_why(desk, 3, "its model has no profile yet");
 	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 1);
 	assert_int_equal(tell_profile(desk, "Only Mine", &idle), 0);
 	for (int i = 0; i < 3; i++) {

@@ -41,7 +41,7 @@ static const struct card *card_in(const struct rig *rig, uint32_t id)
 
 static uint32_t lane_of(const struct rig *rig, uint32_t id)
 {
-	const struct room *room = room_of(&rig->engine->view, card_in(rig, id)->room);
+	const struct salus_room *room = room_of(&rig->engine->view, card_in(rig, id)->room);
 	for (uint32_t m = 0; room != NULL && m < room->count; m++)
 		if (room->members[m] == id + 1)
 			return room->lane[m];
@@ -201,7 +201,7 @@ static void test_unknown_memory(void **state)
 /* ---- anything may happen */
 
 /* What members keep and the largest of each lane, counted anew, fit; and in each lane one works. */
-static void check_room(const struct rig *rig, const struct room *room, uint64_t capacity)
+static void check_room(const struct rig *rig, const struct salus_room *room, uint64_t capacity)
 {
 	uint64_t sizes[MEMBERS_MAX] = {0}, sum = 0;
 	uint32_t working[MEMBERS_MAX] = {0};
@@ -230,7 +230,7 @@ static void check_gpus(const struct rig *rig)
 		const struct sw_gpu *gpu = &ledger->gpus[g];
 		if (gpu->residents == 0)
 			continue;
-		const struct room *room = room_of(&rig->engine->view, card_in(rig, gpu->who[0])->room);
+		const struct salus_room *room = room_of(&rig->engine->view, card_in(rig, gpu->who[0])->room);
 		assert_int_equal(room->count, gpu->residents);
 		for (uint32_t r = 0; r < gpu->residents; r++)
 			assert_int_equal(room->members[r], gpu->who[r] + 1);

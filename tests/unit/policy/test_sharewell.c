@@ -544,10 +544,9 @@ static void test_explain(void **state)
 	open_with(&rig, two, 1, (const char *const[]){"patience=1000s", NULL});
 	job(&rig, 0, 2, HEAVY);
 	uint32_t unknown = job(&rig, 1, 1, UNKNOWN), heavy = submit(&rig, 1, 1, HEAVY, SW_CLASS_OPPORTUNISTIC);
-	assert_explained(
-		&rig, unknown,
-		"it is in queue 1, behind jobs that likely need less GPU time; it needs 1 GPU, 0 are free, and it has no profile, so "
-		"nobody can tell whom it would bear beside it");
+	assert_explained(&rig, unknown,
+			 "it is in queue 1, behind jobs that likely need less GPU time; it needs 1 GPU, 0 are free, and it has no profile "
+			 "yet: it shares a GPU only after a first run");
 	assert_explained(
 		&rig, heavy,
 		"it is in opportunistic queue 1, behind jobs that likely need less GPU time; it needs 1 GPU, 0 are free, and no running "
