@@ -11,14 +11,14 @@
 #include "base/cleanup.h"
 #include "base/number.h"
 #include "cli/daemon.h"
+#include "cli/gpu_rules.h"
 #include "cli/places.h"
-#include "cli/share_places.h"
 #include "client/token.h"
 #include "failure/failure.h"
 
 struct values {
-	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures, *throttle, *host_memory;
-	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *device_rules, *driver_patience;
+	const char *controller, *state, *gpus, *node, *token_file, *ca, *failures;
+	struct sw_cli_gpu_rules rules;
 };
 
 /* The agent's token: $SHAREWELL_TOKEN, or that of a file. Over a UNIX socket none is needed. */
@@ -67,44 +67,16 @@ static int use_failures(const char *path, struct sw_err *err)
 	return r;
 }
 
-/* What is not ours on the GPUs, and GPUs that do not answer. */
-static int read_gpu_rules(const struct values *values, struct sw_agent_options *options, struct sw_err *err)
-{
-	int64_t patience = 0;
-	options->exclude_gpus = values->exclude_gpus;
-	options->stop_trespassers = values->trespass != NULL && strcmp(values->trespass, "stop") == 0;
-	options->no_device_rules = values->device_rules != NULL && strcmp(values->device_rules, "off") == 0;
-	options->strangers = values->strangers == NULL || strcmp(values->strangers, "avoid") == 0 ? SW_STRANGERS_AVOID
-			     : strcmp(values->strangers, "share") == 0				  ? SW_STRANGERS_SHARE
-												  : SW_STRANGERS_IGNORE;
-	if (values->stranger_memory != NULL &&
-	    sw_cli_share_size("stranger-memory", values->stranger_memory, &options->small_bytes, err) < 0)
-		return SW_EINPUT;
-	if (values->driver_patience == NULL)
-		return 0;
-	if (sw_parse_duration(values->driver_patience, strlen(values->driver_patience), &patience) < 0 || patience < SW_NS_PER_S ||
-	    patience > 3600 * SW_NS_PER_S) {
-		sw_err_set(err, SW_EINPUT, "'%.60s' is not a time for --driver-patience", values->driver_patience);
-		sw_err_hint(err, "Write it as 20s or 1m: from 1s to 1h.");
-		return SW_EINPUT;
-	}
-	options->patience_ms = patience / SW_NS_PER_MS;
-	return 0;
-}
-
 static int run(const struct sw_cli_call *call, struct sw_err *err)
 {
 	const struct values *values = call->values;
 	char supervisor[PATH_MAX];
 	SW_CLEANUP(sw_freep) char *token = NULL;
 	struct sw_cli_places places;
-	uint64_t host_bytes = 0;
 	sw_cli_daemon_begin();
 	int r = sw_cli_places(values->state, false, &places, err);
 	r = r < 0 ? r : find_token(values, &places, &token, err);
 	r = r < 0 ? r : use_failures(values->failures != NULL ? values->failures : getenv(SW_FAILURES_VARIABLE), err);
-	if (r == 0 && values->host_memory != NULL)
-		r = sw_cli_share_size("host-memory", values->host_memory, &host_bytes, err);
 	if (r < 0)
 		return r;
 	struct sw_agent_options options;
@@ -115,9 +87,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	options.token = token;
 	options.ca_file = values->ca != NULL ? values->ca : getenv("SHAREWELL_CA");
 	options.gpus = values->gpus;
-	options.throttle = values->throttle;
-	options.host_bytes = host_bytes;
-	r = read_gpu_rules(values, &options, err);
+	r = sw_cli_gpu_rules_read(&values->rules, &options, err);
 	if (r < 0)
 		return r;
 	options.cgroup = "auto";
@@ -140,30 +110,7 @@ static const struct sw_cli_option options[] = {
 	{"failures", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "classes of failures of your own, ahead of the built-in ones; the controller needs it too. Else $SHAREWELL_FAILURES",
 	 .offset = offsetof(struct values, failures)},
-	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
-	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
-	 .offset = offsetof(struct values, throttle)},
-	{"strangers", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_strangers_words,
-	 .about = "GPUs that processes outside the queue use: avoid (they take no jobs, as long as that lasts), share or ignore (avoid)",
-	 .offset = offsetof(struct values, strangers)},
-	{"stranger-memory", .kind = SW_CLI_TEXT, .argument = "SIZE",
-	 .about = "processes that draw, and unknown ones, count as outside the queue from so much memory of a GPU on (512M)",
-	 .offset = offsetof(struct values, stranger_memory)},
-	{"exclude-gpus", .kind = SW_CLI_TEXT, .argument = "LIST",
-	 .about = "GPUs that are never given out: numbers or UUIDs as nvidia-smi has them, with commas between",
-	 .offset = offsetof(struct values, exclude_gpus)},
-	{"trespass", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_trespass_words,
-	 .about = "a job on a GPU that is none of its own: say (it is said) or stop (it is stopped) (say)",
-	 .offset = offsetof(struct values, trespass)},
-	{"device-rules", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_device_rules_words,
-	 .about = "auto: under root, where control groups of version 2 are there, the kernel keeps jobs to the device files of their "
-		  "GPUs; off: their environment alone does (auto)",
-	 .offset = offsetof(struct values, device_rules)},
-	{"driver-patience", .kind = SW_CLI_TEXT, .argument = "TIME",
-	 .about = "how long the GPU driver may take to answer before it counts as silent (20s)",
-	 .offset = offsetof(struct values, driver_patience)},
-	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = SW_CLI_HOST_MEMORY_ABOUT,
-	 .offset = offsetof(struct values, host_memory)},
+	SW_CLI_GPU_RULES_OPTIONS(struct values),
 	{"token-file", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "a file of tokens with a line of role agent; else $SHAREWELL_TOKEN", .offset = offsetof(struct values, token_file)},
 	{"ca", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",

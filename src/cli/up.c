@@ -23,6 +23,7 @@
 #include "cli/connect.h"
 #include "cli/daemon.h"
 #include "cli/doors.h"
+#include "cli/gpu_rules.h"
 #include "cli/live.h"
 #include "cli/lost.h"
 #include "cli/message.h"
@@ -41,8 +42,8 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 #define ARGS_MAX 44
 
 struct values {
-	const char *gpus, *policy, *placement, *plugin, *world, *state, *node, *throttle, *host_memory;
-	const char *strangers, *stranger_memory, *exclude_gpus, *trespass, *device_rules, *driver_patience;
+	const char *gpus, *policy, *placement, *plugin, *world, *state, *node;
+	struct sw_cli_gpu_rules rules;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
 	bool detach;
@@ -311,14 +312,14 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--state", cluster->places.state},
 		{"--gpus", values->gpus},
 		{"--node", values->node},
-		{"--throttle", values->throttle},
-		{"--host-memory", values->host_memory},
-		{"--strangers", values->strangers},
-		{"--stranger-memory", values->stranger_memory},
-		{"--exclude-gpus", values->exclude_gpus},
-		{"--trespass", values->trespass},
-		{"--device-rules", values->device_rules},
-		{"--driver-patience", values->driver_patience},
+		{"--throttle", values->rules.throttle},
+		{"--host-memory", values->rules.host_memory},
+		{"--strangers", values->rules.strangers},
+		{"--stranger-memory", values->rules.stranger_memory},
+		{"--exclude-gpus", values->rules.exclude_gpus},
+		{"--trespass", values->rules.trespass},
+		{"--device-rules", values->rules.device_rules},
+		{"--driver-patience", values->rules.driver_patience},
 	};
 	cluster->children[CONTROLLER].name = "controller";
 	cluster->children[AGENT].name = "agent";
@@ -435,8 +436,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	const struct sw_policy *plugin = NULL;
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 	uint64_t host_bytes;
-	if (r == 0 && values->host_memory != NULL)
-		r = sw_cli_share_size("host-memory", values->host_memory, &host_bytes, err);
+	if (r == 0 && values->rules.host_memory != NULL)
+		r = sw_cli_share_size("host-memory", values->rules.host_memory, &host_bytes, err);
 	r = r < 0 ? r : sw_controller_load_world(values->world, &world, err);
 	r = r < 0 ? r : sw_cli_doors_check(&values->doors, getenv(SW_FAILURES_VARIABLE), err);
 	if (r == 0 && values->plugin != NULL)
@@ -477,30 +478,7 @@ static const struct sw_cli_option options[] = {
 	 .about = "where everything is kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
 	{"node", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what this node is called; the machine's name unless told",
 	 .offset = offsetof(struct values, node)},
-	{"throttle", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_throttle_words,
-	 .about = "how opportunistic jobs keep out of the way of guaranteed ones on their GPUs (yield)",
-	 .offset = offsetof(struct values, throttle)},
-	{"strangers", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_strangers_words,
-	 .about = "GPUs that processes outside the queue use: avoid (they take no jobs, as long as that lasts), share or ignore (avoid)",
-	 .offset = offsetof(struct values, strangers)},
-	{"stranger-memory", .kind = SW_CLI_TEXT, .argument = "SIZE",
-	 .about = "processes that draw, and unknown ones, count as outside the queue from so much memory of a GPU on (512M)",
-	 .offset = offsetof(struct values, stranger_memory)},
-	{"exclude-gpus", .kind = SW_CLI_TEXT, .argument = "LIST",
-	 .about = "GPUs that are never given out: numbers or UUIDs as nvidia-smi has them, with commas between",
-	 .offset = offsetof(struct values, exclude_gpus)},
-	{"trespass", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_trespass_words,
-	 .about = "a job on a GPU that is none of its own: say (it is said) or stop (it is stopped) (say)",
-	 .offset = offsetof(struct values, trespass)},
-	{"device-rules", .kind = SW_CLI_WORD, .argument = "RULE", .words = &sw_cli_device_rules_words,
-	 .about = "auto: under root, where control groups of version 2 are there, the kernel keeps jobs to the device files of their "
-		  "GPUs; off: their environment alone does (auto)",
-	 .offset = offsetof(struct values, device_rules)},
-	{"driver-patience", .kind = SW_CLI_TEXT, .argument = "TIME",
-	 .about = "how long the GPU driver may take to answer before it counts as silent (20s)",
-	 .offset = offsetof(struct values, driver_patience)},
-	{"host-memory", .kind = SW_CLI_TEXT, .argument = "SIZE", .about = SW_CLI_HOST_MEMORY_ABOUT,
-	 .offset = offsetof(struct values, host_memory)},
+	SW_CLI_GPU_RULES_OPTIONS(struct values),
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
 	SW_CLI_LOST_OPTIONS(struct values),
 	SW_CLI_DOOR_OPTIONS(struct values),
