@@ -158,6 +158,7 @@ void sw_brain_free(struct sw_brain *brain)
 	free(brain->settings);
 	free(brain->world);
 	sw_vec_free(&brain->past.jobs);
+	sw_vec_free(&brain->lengths.items);
 	sw_vec_free(&brain->stranded);
 	sw_keys_release(&brain->keys);
 	sw_vec_free(&brain->inputs);

@@ -184,8 +184,14 @@ static void give_back(struct sw_brain *brain, uint32_t block)
 
 static void forget(struct sw_brain *brain, uint32_t job)
 {
-	if (is_needed(brain, job) || !sw_engine_forget(brain->engine, (struct sw_job_id){job - 1}))
+	struct sw_length length;
+	if (is_needed(brain, job))
 		return;
+	bool says = sw_brain_length(brain, job, &length);
+	if (!sw_engine_forget(brain->engine, (struct sw_job_id){job - 1}))
+		return;
+	if (says)
+		(void)sw_brain_recall_length(brain, &length); /* without memory for it, a forecast knows a little less */
 	sw_brain_drop_live(sw_brain_live(brain, job));
 	sw_bitmap_remove(&brain->known, job - 1);
 	brain->past.known--;

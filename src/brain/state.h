@@ -10,6 +10,7 @@
 #include "base/table.h"
 #include "brain/brain.h"
 #include "brain/keys.h"
+#include "brain/lengths.h"
 #include "contention/learn.h"
 #include "failure/failure.h"
 
@@ -290,6 +291,11 @@ struct sw_brain {
 		uint32_t known; /* how many of them are */
 		sw_ns look_at;	/* volatile: not before, since those that are left are still needed */
 	} past;
+	/* How long jobs ran that have left; volatile, see lengths.h. */
+	struct {
+		SW_VEC(struct sw_length) items;
+		size_t next; /* once it is full: the place of the oldest, counted on without end */
+	} lengths;
 	struct sw_bulk_uses uses; /* of large parts of requests; made anew when the state is loaded */
 	struct sw_heap retries;	  /* jobs that wait for their next try, by when */
 	sw_ns now;		  /* of the last record */
