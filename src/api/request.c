@@ -224,6 +224,14 @@ static int take_event_parameter(struct sw_request *request, const char *name, co
 	return r;
 }
 
+static int take_forecast_parameter(struct sw_request *request, const char *name, const char *value, struct sw_err *err)
+{
+	if (strcmp(name, "limit") == 0)
+		return read_limit(request, name, value, err);
+	return read_number(name, value, strcmp(name, "job") == 0, SW_JOB_ID_MAX,
+			   strcmp(name, "job") == 0 ? &request->job : &request->list.cursor, err);
+}
+
 static int take_parameter(struct sw_request *request, const char *name, const char *value, struct sw_err *err)
 {
 	size_t count = 0;
@@ -240,6 +248,8 @@ static int take_parameter(struct sw_request *request, const char *name, const ch
 	switch (request->route->id) {
 	case SW_ROUTE_LIST:
 		return take_list_parameter(request, name, value, err);
+	case SW_ROUTE_FORECAST:
+		return take_forecast_parameter(request, name, value, err);
 	case SW_ROUTE_LOGS:
 		return take_log_parameter(request, name, value, err);
 	case SW_ROUTE_SUSPEND:

@@ -495,6 +495,7 @@ int sw_request_read_some(struct sw_request *request, const char *body, size_t si
 	} else if (request->route->request != NULL) {
 		switch (request->route->id) {
 		case SW_ROUTE_SUBMIT:
+		case SW_ROUTE_TRY:
 			r = read_submit(request, body, size, ret_more, err);
 			break;
 		case SW_ROUTE_SYNC:

@@ -24,6 +24,12 @@ static const struct sw_api_field list_parameters[] = {
 	{"asked", "boolean", "with what each asked for, in short; pages may then be shorter"},
 	{NULL, NULL, NULL},
 };
+static const struct sw_api_field forecast_parameters[] = {
+	{"job", "integer", "of this job alone"},
+	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 unless told"},
+	{"cursor", "integer", "go on behind this job: the `next` of the page before"},
+	{NULL, NULL, NULL},
+};
 static const struct sw_api_field log_parameters[] = {
 	{"offset", "integer", "start at this byte; a negative one counts from the end"},
 	{"limit", "integer", "at most this many bytes"},
@@ -80,6 +86,12 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	 NULL, "#Change", "#Changed", JSON, MIB(2), USERS, 200},
 	{SW_ROUTE_WHY, SW_GET, "/v1/jobs/{id}/why", "explainJob", "Say in one sentence why a job waits, or how it ended", NULL, NULL,
 	 "#Why", JSON, 0, USERS, 200},
+	{SW_ROUTE_FORECAST, SW_GET, "/v1/forecast", "forecastStarts",
+	 "Estimate when jobs that wait will start; the answer is of the state as it is now, and may take a second or two",
+	 forecast_parameters, NULL, "#Forecast", JSON, 0, USERS, 200},
+	{SW_ROUTE_TRY, SW_POST, "/v1/forecast", "forecastJobs",
+	 "Check a job, or a list of up to 100, as a submit would, and estimate when it would start; nothing is submitted", NULL,
+	 "#JobRequest|#JobRequest[]", "#Forecast", JSON, MIB(4), USERS, 200},
 	{SW_ROUTE_LOGS, SW_GET, "/v1/jobs/{id}/logs", "readLogs", "Read what a job wrote, a range of it or as it comes", log_parameters,
 	 NULL, NULL, "text/plain", 0, USERS, 200},
 	{SW_ROUTE_NODES, SW_GET, "/v1/nodes", "listNodes", "List nodes and their GPUs with the last figures of each", NULL, NULL,

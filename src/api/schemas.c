@@ -198,6 +198,29 @@ static const struct sw_api_field why[] = {
 	{"sharing", "#Sharing", "as in Job"},
 	END,
 };
+static const struct sw_api_field forecast[] = {
+	{"at", "string", "the moment of the state that it was made of"},
+	{"seq", "integer", "the last event of that state"},
+	{"jobs", "#Estimate[]", "those that wait; of a trial, one for each job of the request, and of an array for its first member"},
+	{"failed", "string", "why there is no forecast now; null: there is one"},
+	{"next", "integer", "the cursor of the next page; null: there is none. A page may be short and have a next one"},
+	END,
+};
+static const struct sw_api_field estimate[] = {
+	{"id", "integer", "the job; null: it was tried and not submitted"},
+	{"estimated_start_at", "string", "when it will probably start; null: there is no estimate"},
+	{"basis", "#Basis", "how many jobs are taken to end before that, by what their lengths rest on; null: there is no estimate"},
+	{"no_estimate", "string", "why there is none; null: there is one"},
+	END,
+};
+static const struct sw_api_field basis[] = {
+	{"expected", "integer", "what their owners expect"},
+	{"limits", "integer", "their time limits: they may end sooner"},
+	{"alike", "integer", "the median of earlier jobs of the same user and name"},
+	{"all", "integer", "the median of all earlier jobs"},
+	{"again", "integer", "they run longer than any job before: as long again as until now"},
+	END,
+};
 static const struct sw_api_field gpu[] = {
 	{"index", "integer", "on its node"},
 	{"uuid", "string", "as the driver names it"},
@@ -381,6 +404,9 @@ const struct sw_schema sw_schemas[] = {
 	{"Stop", "Where, when and why the stop of a run came from", .fields = stop},
 	{"JobList", "A page of jobs", .fields = job_list},
 	{"Why", "Why a job waits", .fields = why},
+	{"Forecast", "When jobs will probably start", .fields = forecast},
+	{"Estimate", "When one job will probably start", .fields = estimate},
+	{"Basis", "What an estimate rests on", .fields = basis},
 	{"Gpu", "A GPU and its last figures", .fields = gpu},
 	{"Stranger", "A process outside the queue that uses a GPU", .fields = stranger},
 	{"Node", "A node", .fields = node},

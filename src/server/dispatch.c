@@ -10,6 +10,7 @@
 #include "server/connection.h"
 #include "server/dispatch.h"
 #include "server/events.h"
+#include "server/forecasts.h"
 #include "server/jobs.h"
 #include "server/kept.h"
 #include "server/logs.h"
@@ -81,6 +82,8 @@ void sw_dispatch(struct sw_server *server, struct sw_conn *conn)
 		[SW_ROUTE_CHANGE] = sw_handle_changes,
 		[SW_ROUTE_MOVE] = sw_handle_move,
 		[SW_ROUTE_WHY] = sw_handle_why,
+		[SW_ROUTE_FORECAST] = sw_handle_forecast,
+		[SW_ROUTE_TRY] = sw_handle_trial,
 		[SW_ROUTE_LOGS] = sw_logs_read,
 		[SW_ROUTE_NODES] = sw_handle_nodes,
 		[SW_ROUTE_NODE_DOOR] = sw_handle_door,

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "server/answers.h"
 #include "server/connection.h"
+#include "server/forecasts.h"
 #include "server/metrics.h"
 #include "server/state.h"
 #include "server/uses.h"
@@ -140,6 +141,17 @@ static void write_callers(struct sw_server *server, struct sw_json *text)
 	       server->figures.accepts_failed);
 }
 
+static void write_forecasts(const struct sw_forecast_figures *figures, struct sw_json *text)
+{
+	figure(text, "sharewell_forecasts_total", "counter", "Forecasts begun since the start.", figures->runs);
+	figure(text, "sharewell_forecasts_failed_total", "counter", "Those that came to nothing: no process, or its limits.",
+	       figures->failed);
+	write_seconds(text, "sharewell_forecast_seconds_max", "gauge", "The longest that one took, in a process of its own.",
+		      figures->longest_ns);
+	write_seconds(text, "sharewell_forecast_held_seconds_max", "gauge", "The longest that one held up the loop at one go.",
+		      figures->held_ns);
+}
+
 static void write_own(struct sw_server *server, struct sw_json *text)
 {
 	const struct sw_figures *figures = &server->figures;
@@ -176,6 +188,7 @@ static void write_own(struct sw_server *server, struct sw_json *text)
 	figure(text, "sharewell_snapshot_bytes", "gauge", "Size of the last snapshot.", server->snapshots.size);
 	write_seconds(text, "sharewell_snapshot_seconds_max", "gauge", "The longest that a snapshot held up the loop at one go.",
 		      figures->snapshot_longest_ns);
+	write_forecasts(sw_forecasts_figures(server), text);
 	write_seconds(text, "sharewell_turn_seconds_max", "gauge", "The longest that the loop stored and applied at one go.",
 		      figures->batch_longest_ns);
 	write_loop(&server->loop, text);

@@ -302,6 +302,22 @@ void sw_past_add_counts(struct sw_server *server, uint64_t counts[SW_STATES])
 	}
 }
 
+/* The details of a row have the seconds that the job ran. A quote in a text of a user has a
+ * backslash before it, so no such text has this key. */
+bool sw_past_length(const struct sw_past_row *row, struct sw_length *ret_length)
+{
+	static const char key[] = "\"ran_s\":";
+	const char *state = row->state < STATES ? states[row->state] : "", *at = strstr(row->texts[TEXT_DETAILS], key);
+	int64_t ran_ns;
+	if (at == NULL || (strcmp(state, "CD") != 0 && strcmp(state, "TO") != 0))
+		return false;
+	at += sizeof key - 1;
+	if (sw_parse_decimal(at, strcspn(at, ",}"), SW_NS_PER_S, &ran_ns) < 0 || ran_ns <= 0)
+		return false;
+	*ret_length = (struct sw_length){row->job, sw_length_kind(row->uid, row->name), ran_ns};
+	return true;
+}
+
 /* ---- pages */
 
 /* Whether any of these states is one of rows. */

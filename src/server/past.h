@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "brain/brain.h"
+#include "brain/lengths.h"
 #include "server/views.h"
 #include "store/past.h"
 
@@ -49,6 +50,8 @@ bool sw_past_fate(void *server, uint64_t job, struct sw_fate *ret_fate);
 /* A text that a record named, and the texts of a record into the batch that it is in. */
 int sw_past_load_text(void *server, const unsigned char *digest, char **ret_bytes, size_t *ret_size, struct sw_err *err);
 void sw_past_keep_texts(struct sw_server *server, const struct sw_record *record);
+/* How long the job of the row ran; false: it says nothing about lengths. */
+bool sw_past_length(const struct sw_past_row *row, struct sw_length *ret_length);
 void sw_past_add_counts(struct sw_server *server, uint64_t counts[SW_STATES]);
 int sw_past_start(struct sw_server *server, struct sw_err *err);
 void sw_past_stop(struct sw_server *server);

@@ -16,6 +16,7 @@
 #include "server/connection.h"
 #include "server/devices.h"
 #include "server/events.h"
+#include "server/forecasts.h"
 #include "server/jobs.h"
 #include "server/learned.h"
 #include "server/listen.h"
@@ -165,6 +166,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	r = r < 0 ? r : sw_past_start(server, err);
 	r = r < 0 ? r : sw_events_start(server, err);
 	r = r < 0 ? r : sw_nodes_start(server, err);
+	r = r < 0 ? r : sw_forecasts_start(server, err);
 	r = r < 0 ? r : sw_polls_start(server, err);
 	return r < 0 ? r : sw_reload_start(server, err);
 }
@@ -249,6 +251,7 @@ static void stop(struct sw_server *server)
 	sw_events_stop(server);
 	sw_conns_stop(server);
 	sw_nodes_stop(server);
+	sw_forecasts_stop(server);
 	sw_polls_stop(server);
 	sw_reload_stop(server);
 	sw_learned_stop(server);

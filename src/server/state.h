@@ -14,6 +14,7 @@
 #include "server/connection.h"
 #include "server/devices.h"
 #include "server/events.h"
+#include "server/forecasts.h"
 #include "server/learned.h"
 #include "server/logs.h"
 #include "server/loop.h"
@@ -69,6 +70,7 @@ struct sw_server {
 	struct sw_pasts past;
 	struct sw_events events;
 	struct sw_node_lists node_lists;
+	struct sw_forecasts *forecasts;
 	struct sw_polls polls;
 	struct sw_followers followers;
 	sw_machines machines;

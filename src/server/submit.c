@@ -135,14 +135,14 @@ static bool is_underway(const struct sw_ops *ops, const struct sw_user *user, co
 }
 
 /* One record for each member; the request stands for them in turn. */
-static int propose_members(struct sw_server *server, const struct sw_submit_key *key, struct sw_job_request *job, struct sw_op *op,
-			   struct sw_err *err)
+static int propose_members(struct sw_server *server, const struct sw_user *user, const struct sw_submit_key *key,
+			   struct sw_job_request *job, sw_records *records, struct sw_err *err)
 {
 	uint32_t count = sw_job_request_count(job);
 	job->is_member = true;
 	job->array_index = job->array_first;
-	int r = sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
-	return r < 0 ? r : sw_brain_propose_others(job, count, &op->records, err);
+	int r = sw_brain_propose_keyed_submit(server->brain, user, job, key, records, err);
+	return r < 0 ? r : sw_brain_propose_others(job, count, records, err);
 }
 
 /* What is too late already can only be a mistake. */
@@ -156,19 +156,26 @@ static int check_deadline(struct sw_server *server, const struct sw_job_request 
 	return SW_EINPUT;
 }
 
+int sw_submit_propose(struct sw_server *server, const struct sw_user *user, struct sw_job_request *job, const struct sw_submit_key *key,
+		      sw_records *records, struct sw_err *err)
+{
+	sw_models_fill(server, job);
+	int r = check_deadline(server, job, err);
+	r = r < 0 ? r : sw_models_propose(server, job, records, err);
+	if (r < 0)
+		return r;
+	return job->is_array && !job->is_member ? propose_members(server, user, key, job, records, err)
+						: sw_brain_propose_keyed_submit(server->brain, user, job, key, records, err);
+}
+
 /* The next job of the request. */
 static int propose_next(struct sw_server *server, struct sw_op *op, struct sw_err *err)
 {
 	const struct sw_request *request = op->request;
 	const struct sw_submit_key once = {request->key, request->digest, (uint32_t)request->job_total};
 	struct sw_job_request *job = request->jobs.items[op->proposed].job;
-	sw_models_fill(server, job);
 	const struct sw_submit_key *key = op->proposed == 0 && request->key != NULL ? &once : NULL;
-	int r = check_deadline(server, job, err);
-	r = r < 0 ? r : sw_models_propose(server, job, &op->records, err);
-	if (r == 0)
-		r = job->is_array && !job->is_member ? propose_members(server, key, job, op, err)
-						     : sw_brain_propose_keyed_submit(server->brain, &op->user, job, key, &op->records, err);
+	int r = sw_submit_propose(server, &op->user, job, key, &op->records, err);
 	if (r < 0) {
 		if (request->jobs_are_listed)
 			sw_err_hint(err, "This is number %zu of the list; none of it was submitted.", op->proposed + 1);

@@ -1,0 +1,679 @@
+/* Forecasts for all callers: one table for all users, and trials of requests that are not
+ * submitted.
+ *
+ * A child process (forecast_child.c) runs a copy of the engine ahead and leaves a table. Whoever
+ * asks waits for it without holding the loop. One child works at a time; between two there is a
+ * pause as long as the last one took, so that forecasts take half of one processor at most, and the
+ * common table is made once a second at most.
+ *
+ * Invariants:
+ *  1. an answer is never older than its question: the table comes from a state with all records
+ *     that were applied when the question came. A caller that has waited for LATE_NS gets the last
+ *     one there is: an answer says the moment that it is of;
+ *  2. all users see the same figure of a job: it comes from the table, not from what they may see;
+ *  3. a child that fails means that there is no estimate, and nothing else; it is not tried again
+ *     for a while;
+ *  4. no record comes of a forecast, and the state of the controller is not touched.
+ */
+#include "server/forecasts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/json.h"
+#include "base/now.h"
+#include "base/number.h"
+#include "server/answers.h"
+#include "server/connection.h"
+#include "server/forecast_child.h"
+#include "server/loop.h"
+#include "server/models.h"
+#include "server/past.h"
+#include "server/state.h"
+#include "server/submit.h"
+#include "server/views.h"
+
+#define APART_NS SW_NS_PER_S	   /* between the beginnings of two common tables */
+#define STALE_NS (5 * SW_NS_PER_S) /* a table of the same state is used for so long */
+#define AFTER_FAILURE_NS (10 * SW_NS_PER_S)
+#define CHILD_S 70		  /* more than the child allows itself */
+#define LATE_NS (3 * SW_NS_PER_S) /* clients give up where nothing comes for a while */
+#define TRIALS_MAX 64u		  /* requests that wait to be tried, of all users */
+#define TRIALS_OF_USER 4u	  /* and of one */
+#define TRIAL_ITEMS_MAX 100u	  /* of one list */
+#define COME_BACK_S 5u
+#define RECALL_NS (5 * SW_NS_PER_MS) /* of reading rows at one go */
+
+/* A caller that waits. */
+struct asker {
+	TAILQ_ENTRY(asker) link;
+	struct sw_server *server;
+	struct sw_conn *conn; /* NULL: it has gone, and the child is still at its trial */
+	uint64_t seq;	      /* records that were applied when it asked */
+	int64_t asked_ns;     /* uptime */
+	/* Of a trial. */
+	bool tries;
+	uint32_t uid;
+	sw_records records;
+	size_t *item_records, item_count;
+	struct sw_request *request;
+};
+
+struct sw_forecasts {
+	TAILQ_HEAD(, asker) askers; /* the first that asked comes first */
+	struct event *step;	    /* the next child may begin */
+	struct event *late;	    /* the first that asked has waited for too long */
+	struct event *ended;	    /* NULL: no child works */
+	struct sw_forecast_child child;
+	struct asker *trial; /* whose request the child tries; NULL: it makes the common table */
+	uint64_t seq;	     /* of the state that the child has; and when it began */
+	int64_t at_ns, begun_ns;
+	int64_t rests_until_ns, fails_until_ns;
+	struct {
+		struct sw_forecast_table found;
+		uint64_t seq;
+		int64_t at_ns, begun_ns; /* 0: there is none */
+	} table;
+	/* Lengths of jobs that have left, read from their rows. */
+	const struct sw_brain *recalled; /* the brain that knows them */
+	uint64_t recall_from;		 /* the next row; 0: all are read */
+	SW_VEC(struct sw_length) lengths;
+	struct sw_forecast_figures figures;
+};
+
+static void schedule(struct sw_server *server);
+static void watch_late(struct sw_server *server);
+
+const struct sw_forecast_figures *sw_forecasts_figures(const struct sw_server *server)
+{
+	return &server->forecasts->figures;
+}
+
+static void free_asker(struct asker *asker)
+{
+	struct sw_forecasts *forecasts = asker->server->forecasts;
+	TAILQ_REMOVE(&forecasts->askers, asker, link);
+	sw_records_clear(&asker->records);
+	free(asker->item_records);
+	sw_request_free(asker->request);
+	free(asker);
+}
+
+/* What the child has begun it ends: a client that leaves gives no work back. */
+static void asker_left(void *attached)
+{
+	struct asker *asker = attached;
+	asker->conn = NULL;
+	if (asker->server->forecasts->trial != asker)
+		free_asker(asker);
+}
+
+static void refuse(struct sw_conn *conn)
+{
+	struct sw_err err = {0};
+	sw_err_set(&err, SW_ENOMEM, "out of memory");
+	sw_conn_reply_error(conn, 503, &err);
+}
+
+static struct asker *add_asker(struct sw_server *server, struct sw_conn *conn)
+{
+	struct asker *asker = calloc(1, sizeof *asker);
+	if (asker == NULL) {
+		refuse(conn);
+		return NULL;
+	}
+	*asker = (struct asker){
+		.server = server,
+		.conn = conn,
+		.seq = server->batch.applied_seq,
+		.asked_ns = sw_now_boot_ns(),
+		.uid = sw_conn_peer(conn)->user.uid,
+	};
+	TAILQ_INSERT_TAIL(&server->forecasts->askers, asker, link);
+	sw_conn_attach(conn, asker, asker_left, true);
+	return asker;
+}
+
+/* ---- answers */
+
+static void write_basis(struct sw_json *json, const struct sw_forecast_row *row)
+{
+	static const char *const keys[SW_BASES] = {"expected", "limits", "alike", "all", "again"};
+	sw_json_key(json, "basis");
+	if (row->starts_at == SW_TIME_NEVER) {
+		sw_json_null(json);
+		return;
+	}
+	sw_json_object(json);
+	for (size_t b = 0; b < SW_BASES; b++)
+		sw_json_key_u64(json, keys[b], row->ended[b]);
+	sw_json_end_object(json);
+}
+
+/* `why`: in place of what the row says; NULL. */
+static void write_estimate(struct sw_json *json, const struct sw_forecast_row *row, const char *why)
+{
+	sw_json_object(json);
+	sw_json_key(json, "id");
+	if (row->job > 0)
+		sw_json_u64(json, row->job);
+	else
+		sw_json_null(json);
+	sw_write_time(json, "estimated_start_at", row->starts_at);
+	write_basis(json, row);
+	sw_json_key(json, "no_estimate");
+	if (row->starts_at == SW_TIME_NEVER)
+		sw_json_string(json, why);
+	else
+		sw_json_null(json);
+	sw_json_end_object(json);
+}
+
+static const char *say(const struct sw_forecast_table *table, const struct sw_forecast_row *row, char *text, size_t size)
+{
+	enum sw_forecast_why why = row->why < SW_FORECAST_WHYS ? (enum sw_forecast_why)row->why : SW_FORECAST_FAR;
+	return sw_forecast_say(why, table->gpus_shut, text, size);
+}
+
+static void begin_answer(struct sw_json *json, int64_t at_ns, uint64_t seq)
+{
+	sw_json_object(json);
+	sw_write_time(json, "at", at_ns);
+	sw_json_key_u64(json, "seq", seq);
+	sw_json_key(json, "jobs");
+	sw_json_array(json);
+}
+
+/* Where there is no table. */
+static const char has_failed[] = "the forecast failed; it is tried again in a few seconds";
+static const char is_not_ready[] = "the forecast is not ready yet; ask again in a moment";
+
+static void end_answer(struct sw_conn *conn, struct sw_json *json, const char *failed, uint64_t next)
+{
+	sw_json_end_array(json);
+	sw_json_key(json, "failed");
+	if (failed != NULL)
+		sw_json_string(json, failed);
+	else
+		sw_json_null(json);
+	sw_json_key(json, "next");
+	if (next > 0)
+		sw_json_u64(json, next);
+	else
+		sw_json_null(json);
+	sw_json_end_object(json);
+	sw_conn_reply_json(conn, 200, json);
+}
+
+/* The first row of this job, or behind it. */
+static size_t find_row(const struct sw_forecast_table *table, uint64_t job)
+{
+	size_t low = 0, high = table->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (table->rows[middle].job < job)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Of one job, by the table; NULL: there is none, and `failed` says why. */
+static void write_one(struct sw_server *server, struct sw_json *json, const struct sw_peer *peer, const struct sw_forecast_table *table,
+		      const char *failed, const struct sw_found_job *seen)
+{
+	char text[300];
+	size_t at = table != NULL ? find_row(table, seen->view.id) : 0;
+	struct sw_forecast_row none = {.job = seen->view.id, .starts_at = SW_TIME_NEVER};
+	const struct sw_forecast_row *row =
+		table != NULL && at < table->count && table->rows[at].job == none.job ? &table->rows[at] : &none;
+	const char *why = row != &none							 ? say(table, row, text, sizeof text)
+			  : seen->is_past || sw_brain_has_ended(server->brain, none.job) ? "it has ended"
+			  : table != NULL						 ? "it has started"
+											 : failed;
+	/* Why another user's job waits is for its owner and operators. */
+	write_estimate(json, row, sw_may_see(peer, &seen->view) ? why : "it belongs to another user");
+}
+
+static void answer_one(struct sw_server *server, struct sw_conn *conn, const struct sw_forecast_table *table, const char *failed)
+{
+	const struct sw_forecasts *forecasts = server->forecasts;
+	SW_CLEANUP(sw_found_release) struct sw_found_job seen;
+	struct sw_err err = {0};
+	struct sw_json json = {0};
+	uint64_t job = sw_conn_request(conn)->job;
+	if (!sw_find_job(server, job, &seen)) {
+		sw_err_set(&err, SW_ENOTFOUND, "there is no job %" PRIu64, job);
+		sw_conn_reply_error(conn, 404, &err);
+		return;
+	}
+	begin_answer(&json, table != NULL ? forecasts->table.at_ns : sw_server_now(server),
+		     table != NULL ? forecasts->table.seq : server->batch.applied_seq);
+	write_one(server, &json, sw_conn_peer(conn), table, failed, &seen);
+	end_answer(conn, &json, failed, 0);
+}
+
+static void answer_page(struct sw_server *server, struct sw_conn *conn, const struct sw_forecast_table *table, const char *failed)
+{
+	const struct sw_forecasts *forecasts = server->forecasts;
+	const struct sw_request *request = sw_conn_request(conn);
+	struct sw_json json = {0};
+	size_t at = table != NULL ? find_row(table, request->list.cursor + 1) : 0, count = table != NULL ? table->count : 0;
+	begin_answer(&json, table != NULL ? forecasts->table.at_ns : sw_server_now(server),
+		     table != NULL ? forecasts->table.seq : server->batch.applied_seq);
+	uint64_t last = 0;
+	for (uint32_t written = 0; at < count && written < request->list.limit; at++, written++) {
+		struct sw_found_job seen = {0};
+		last = table->rows[at].job;
+		if (sw_brain_job(server->brain, sw_server_now(server), last, &seen.view) && !sw_brain_has_ended(server->brain, last))
+			write_one(server, &json, sw_conn_peer(conn), table, failed, &seen);
+	}
+	end_answer(conn, &json, failed, at < count ? last : 0);
+}
+
+/* `table` NULL: there is none, and `failed` says why. */
+static void answer(struct sw_server *server, struct sw_conn *conn, const struct sw_forecast_table *table, const char *failed)
+{
+	if (sw_conn_request(conn)->job > 0)
+		answer_one(server, conn, table, table == NULL ? failed : NULL);
+	else
+		answer_page(server, conn, table, table == NULL ? failed : NULL);
+}
+
+static void answer_trial(struct asker *asker, struct sw_conn *conn, const struct sw_forecast_table *table)
+{
+	const struct sw_forecasts *forecasts = asker->server->forecasts;
+	struct sw_json json = {0};
+	char text[300];
+	begin_answer(&json, forecasts->at_ns, forecasts->seq);
+	for (size_t i = 0; i < asker->item_count; i++) {
+		struct sw_forecast_row row = {.starts_at = SW_TIME_NEVER, .why = SW_FORECAST_OVER};
+		bool is_there = table != NULL && i < table->count;
+		if (is_there)
+			row = table->rows[i];
+		row.job = 0; /* it has no number: there is no such job */
+		const char *why = !is_there			? has_failed
+				  : row.why == SW_FORECAST_OVER ? "it would be refused"
+								: say(table, &row, text, sizeof text);
+		write_estimate(&json, &row, why);
+	}
+	end_answer(conn, &json, table == NULL ? has_failed : NULL, 0);
+}
+
+/* ---- lengths of jobs that have left */
+
+struct reading {
+	struct sw_forecasts *forecasts;
+	int64_t until_ns;
+	uint64_t last;
+};
+
+static int read_row(void *user, const struct sw_past_row *row)
+{
+	struct reading *reading = user;
+	struct sw_forecasts *forecasts = reading->forecasts;
+	struct sw_length length, *slot = NULL;
+	reading->last = row->job;
+	if (sw_past_length(row, &length) && (slot = sw_vec_push(&forecasts->lengths)) != NULL)
+		*slot = length;
+	return forecasts->lengths.count == SW_LENGTHS_KEPT || sw_now_boot_ns() > reading->until_ns ? 1 : 0;
+}
+
+/* The oldest first: then the ring of the brain forgets these first. */
+static void hand_over(struct sw_server *server)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	for (size_t i = forecasts->lengths.count; i-- > 0;)
+		if (sw_brain_recall_length(server->brain, &forecasts->lengths.items[i]) < 0)
+			break;
+	sw_vec_free(&forecasts->lengths);
+	forecasts->recall_from = 0;
+}
+
+/* Some rows, the latest first; false: there are more. */
+static bool recall_some(struct sw_server *server)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	struct reading reading = {.forecasts = forecasts, .until_ns = sw_now_boot_ns() + RECALL_NS};
+	if (forecasts->recalled != server->brain) {
+		forecasts->recalled = server->brain;
+		forecasts->recall_from = sw_brain_job_count(server->brain);
+		sw_vec_free(&forecasts->lengths);
+	}
+	if (forecasts->recall_from == 0)
+		return true;
+	const struct sw_past_query query = {.from = forecasts->recall_from, .descending = true};
+	int r = sw_past_each(server->journal, &query, read_row, &reading, NULL);
+	bool is_done = r != 1 || forecasts->lengths.count == SW_LENGTHS_KEPT || reading.last <= 1;
+	forecasts->recall_from = reading.last - 1;
+	if (is_done)
+		hand_over(server);
+	return is_done;
+}
+
+/* ---- the child */
+
+static void on_ended(evutil_socket_t fd, short what, void *user);
+
+static void fail(struct sw_server *server)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	forecasts->figures.failed++;
+	forecasts->fails_until_ns = sw_now_boot_ns() + AFTER_FAILURE_NS;
+}
+
+/* The first that asks for the table of a state up to this record, or the first with a request to
+ * try. */
+static struct asker *first_asker(const struct sw_forecasts *forecasts, bool tries, uint64_t seq)
+{
+	struct asker *asker;
+	TAILQ_FOREACH(asker, &forecasts->askers, link)
+	if (asker->tries == tries && asker->seq <= seq)
+		return asker;
+	return NULL;
+}
+
+/* Answers the callers that this table is new enough for; NULL: all hear that there is none. */
+static void answer_askers(struct sw_server *server, const struct sw_forecast_table *table)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	uint64_t seq = table != NULL ? forecasts->table.seq : UINT64_MAX;
+	struct asker *asker;
+	/* From the start each time: an answer may let go of any connection. Whoever asks now and
+	 * could be answered is not added. */
+	while ((asker = first_asker(forecasts, false, seq)) != NULL) {
+		struct sw_conn *conn = asker->conn;
+		free_asker(asker);
+		sw_conn_detach(conn);
+		answer(server, conn, table, has_failed);
+	}
+}
+
+static void end_trial(struct sw_server *server, const struct sw_forecast_table *table)
+{
+	struct asker *asker = SW_TAKE(server->forecasts->trial);
+	struct sw_conn *conn = asker->conn;
+	if (conn != NULL) {
+		sw_conn_detach(conn);
+		answer_trial(asker, conn, table);
+	}
+	free_asker(asker);
+}
+
+static bool begin_child(struct sw_server *server, struct asker *trial)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	struct sw_forecast_task task = {.brain = server->brain, .now = sw_server_now(server)};
+	struct timeval patience = {.tv_sec = CHILD_S};
+	struct sw_err err = {0};
+	if (trial != NULL) {
+		task.records = &trial->records;
+		task.item_records = trial->item_records;
+		task.item_count = trial->item_count;
+	}
+	forecasts->figures.runs++;
+	forecasts->trial = trial;
+	forecasts->seq = server->batch.applied_seq;
+	forecasts->at_ns = task.now;
+	forecasts->begun_ns = sw_now_boot_ns();
+	if (sw_forecast_child_start(&task, &forecasts->child, &err) < 0)
+		return false;
+	forecasts->ended = event_new(server->base, forecasts->child.end, EV_READ, on_ended, server);
+	if (forecasts->ended != NULL && event_add(forecasts->ended, &patience) == 0)
+		return true;
+	sw_forecast_child_end(&forecasts->child, NULL);
+	return false;
+}
+
+static void no_child(struct sw_server *server)
+{
+	fail(server);
+	if (server->forecasts->trial != NULL)
+		end_trial(server, NULL);
+	else
+		answer_askers(server, NULL);
+}
+
+static void note_held(struct sw_forecasts *forecasts, int64_t since_ns)
+{
+	int64_t held_ns = sw_now_boot_ns() - since_ns;
+	if (held_ns > forecasts->figures.held_ns)
+		forecasts->figures.held_ns = held_ns;
+}
+
+static void take_table(struct sw_forecasts *forecasts, const struct sw_forecast_table *found)
+{
+	sw_forecast_table_release(&forecasts->table.found);
+	forecasts->table.found = *found;
+	forecasts->table.seq = forecasts->seq;
+	forecasts->table.at_ns = forecasts->at_ns;
+	forecasts->table.begun_ns = forecasts->begun_ns;
+}
+
+/* It has ended, or it is too late. */
+static void on_ended(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	struct sw_forecasts *forecasts = server->forecasts;
+	struct sw_forecast_table found = {0};
+	int64_t now_ns = sw_now_boot_ns(), took_ns = now_ns - forecasts->begun_ns;
+	event_free(forecasts->ended);
+	forecasts->ended = NULL;
+	int r = sw_forecast_child_end(&forecasts->child, &found);
+	forecasts->rests_until_ns = now_ns + took_ns;
+	if (took_ns > forecasts->figures.longest_ns)
+		forecasts->figures.longest_ns = took_ns;
+	note_held(forecasts, now_ns);
+	if (r < 0) {
+		no_child(server);
+	} else if (forecasts->trial != NULL) {
+		end_trial(server, &found);
+		sw_forecast_table_release(&found);
+	} else {
+		take_table(forecasts, &found);
+		answer_askers(server, &forecasts->table.found);
+	}
+	schedule(server);
+}
+
+/* ---- whose turn it is */
+
+/* When a child may begin for this asker. */
+static int64_t due_ns(const struct sw_forecasts *forecasts, const struct asker *asker)
+{
+	int64_t due = asker != NULL ? forecasts->rests_until_ns : INT64_MAX;
+	if (asker != NULL && !asker->tries && forecasts->table.begun_ns != 0 && forecasts->table.begun_ns + APART_NS > due)
+		due = forecasts->table.begun_ns + APART_NS;
+	return due;
+}
+
+static void on_step(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	struct sw_forecasts *forecasts = server->forecasts;
+	struct asker *looks = first_asker(forecasts, false, UINT64_MAX), *tries = first_asker(forecasts, true, UINT64_MAX);
+	int64_t now_ns = sw_now_boot_ns();
+	if (forecasts->ended != NULL || (looks == NULL && tries == NULL))
+		return;
+	if (!recall_some(server)) {
+		evtimer_add(forecasts->step, &(struct timeval){0});
+		return;
+	}
+	bool is_looks_turn = due_ns(forecasts, looks) <= due_ns(forecasts, tries);
+	if (due_ns(forecasts, is_looks_turn ? looks : tries) <= now_ns) {
+		if (!begin_child(server, is_looks_turn ? NULL : tries))
+			no_child(server);
+		note_held(forecasts, now_ns);
+	}
+	schedule(server);
+}
+
+static void schedule(struct sw_server *server)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	int64_t looks = due_ns(forecasts, first_asker(forecasts, false, UINT64_MAX)),
+		tries = due_ns(forecasts, first_asker(forecasts, true, UINT64_MAX));
+	int64_t due = looks < tries ? looks : tries, now_ns = sw_now_boot_ns();
+	if (forecasts->ended != NULL || due == INT64_MAX)
+		return;
+	int64_t wait_us = due > now_ns ? (due - now_ns + SW_NS_PER_US - 1) / SW_NS_PER_US : 0;
+	const struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
+	evtimer_add(forecasts->step, &wait);
+}
+
+/* Callers that have waited for too long get what there is. */
+static void on_late(evutil_socket_t fd, short what, void *user)
+{
+	(void)fd;
+	(void)what;
+	struct sw_server *server = user;
+	SW_HOLDS_LOOP(server);
+	struct sw_forecasts *forecasts = server->forecasts;
+	struct asker *asker;
+	while ((asker = first_asker(forecasts, false, UINT64_MAX)) != NULL && asker->asked_ns + LATE_NS <= sw_now_boot_ns()) {
+		struct sw_conn *conn = asker->conn;
+		free_asker(asker);
+		sw_conn_detach(conn);
+		answer(server, conn, forecasts->table.begun_ns != 0 ? &forecasts->table.found : NULL, is_not_ready);
+	}
+	watch_late(server);
+}
+
+static void watch_late(struct sw_server *server)
+{
+	const struct asker *asker = first_asker(server->forecasts, false, UINT64_MAX);
+	int64_t now_ns = sw_now_boot_ns(), wait_us = 0;
+	if (asker == NULL || evtimer_pending(server->forecasts->late, NULL))
+		return;
+	if (asker->asked_ns + LATE_NS > now_ns)
+		wait_us = (asker->asked_ns + LATE_NS - now_ns + SW_NS_PER_US - 1) / SW_NS_PER_US;
+	const struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
+	evtimer_add(server->forecasts->late, &wait);
+}
+
+/* ---- requests */
+
+void sw_handle_forecast(struct sw_server *server, struct sw_conn *conn)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	int64_t now_ns = sw_now_boot_ns();
+	bool is_fresh = forecasts->table.begun_ns != 0 && forecasts->table.seq == server->batch.applied_seq &&
+			now_ns - forecasts->table.begun_ns < STALE_NS;
+	if (is_fresh || now_ns < forecasts->fails_until_ns)
+		answer(server, conn, is_fresh ? &forecasts->table.found : NULL, has_failed);
+	else if (add_asker(server, conn) != NULL) {
+		watch_late(server);
+		schedule(server);
+	}
+}
+
+/* Room for one more: 0, 429 or 503. */
+static int admit_trial(const struct sw_forecasts *forecasts, const struct sw_user *user, struct sw_err *err)
+{
+	uint32_t all = 0, own = 0;
+	const struct asker *asker;
+	TAILQ_FOREACH(asker, &forecasts->askers, link)
+	{
+		all += asker->tries;
+		own += asker->tries && asker->uid == user->uid;
+	}
+	if (all < TRIALS_MAX && (own < TRIALS_OF_USER || user->is_operator))
+		return 0;
+	bool is_own = own >= TRIALS_OF_USER && !user->is_operator;
+	sw_err_set(err, SW_ELIMIT, "%s too many requests that wait to be tried", is_own ? "you have" : "the controller has");
+	sw_err_detail(err, "the bound is %u", is_own ? TRIALS_OF_USER : TRIALS_MAX);
+	sw_err_hint(err, "Try again when one of them has been answered.");
+	return is_own ? 429 : 503;
+}
+
+/* The records that a submit would make. */
+static int propose(struct sw_server *server, struct asker *asker, const struct sw_user *user, struct sw_err *err)
+{
+	struct sw_request *request = asker->request;
+	size_t count = request->jobs.count;
+	int r = 0;
+	if (count > TRIAL_ITEMS_MAX) {
+		sw_err_set(err, SW_ELIMIT, "one request tries at most %u jobs", TRIAL_ITEMS_MAX);
+		sw_err_hint(err, "Try them in several requests.");
+		return SW_ELIMIT;
+	}
+	asker->item_records = calloc(count + 1, sizeof *asker->item_records);
+	if (asker->item_records == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	sw_models_look(server);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		size_t before = asker->records.count;
+		r = sw_submit_propose(server, user, request->jobs.items[i].job, NULL, &asker->records, err);
+		asker->item_records[i] = asker->records.count - before;
+		if (r < 0 && request->jobs_are_listed)
+			sw_err_hint(err, "This is number %zu of the list.", i + 1);
+	}
+	asker->item_count = count;
+	return r;
+}
+
+void sw_handle_trial(struct sw_server *server, struct sw_conn *conn)
+{
+	const struct sw_user user = sw_conn_peer(conn)->user;
+	struct sw_err err = {0};
+	int status = admit_trial(server->forecasts, &user, &err);
+	if (status != 0) {
+		sw_conn_reply_later(conn, status, &err, COME_BACK_S);
+		return;
+	}
+	struct asker *asker = add_asker(server, conn);
+	if (asker == NULL)
+		return;
+	asker->tries = true;
+	asker->request = sw_conn_take_request(conn);
+	int r = propose(server, asker, &user, &err);
+	if (r == 0) {
+		schedule(server);
+		return;
+	}
+	sw_conn_detach(conn);
+	free_asker(asker);
+	sw_conn_reply_error(conn, sw_status_of(r), &err);
+}
+
+/* ---- life */
+
+int sw_forecasts_start(struct sw_server *server, struct sw_err *err)
+{
+	struct sw_forecasts *forecasts = calloc(1, sizeof *forecasts);
+	if (forecasts == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	TAILQ_INIT(&forecasts->askers);
+	server->forecasts = forecasts;
+	forecasts->step = evtimer_new(server->base, on_step, server);
+	forecasts->late = evtimer_new(server->base, on_late, server);
+	return forecasts->step != NULL && forecasts->late != NULL ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
+}
+
+void sw_forecasts_stop(struct sw_server *server)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	if (forecasts == NULL)
+		return;
+	sw_forecast_child_end(&forecasts->child, NULL);
+	forecasts->trial = NULL;
+	while (!TAILQ_EMPTY(&forecasts->askers))
+		free_asker(TAILQ_FIRST(&forecasts->askers));
+	if (forecasts->ended != NULL)
+		event_free(forecasts->ended);
+	if (forecasts->step != NULL)
+		event_free(forecasts->step);
+	if (forecasts->late != NULL)
+		event_free(forecasts->late);
+	sw_forecast_table_release(&forecasts->table.found);
+	sw_vec_free(&forecasts->lengths);
+	free(forecasts);
+	server->forecasts = NULL;
+}
