@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BENCH_TEXT_MAX ((size_t)8 << 20)
+#define BENCH_TEXT_MAX ((size_t)64 << 20)
 
 struct bench_client {
 	int fd;
