@@ -118,7 +118,7 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	r = r < 0 ? r : sw_client_get(client, "/v1/policy", &said->policy, err);
 	r = r < 0 ? r : add_settings(said, err);
 	if (r == 0 && said->values.cluster == NULL)
-		r = sw_cli_past_cluster(client, false, &study->cluster, err);
+		r = sw_cli_past_cluster(client, &study->cluster, err);
 	r = r < 0 ? r : sw_cli_past_fetch(client, "", true, &past, err);
 	if (r < 0)
 		return r;

@@ -348,10 +348,9 @@ static int64_t gpu_memory(const json_t *node)
 	return bytes >= 1 << 20 ? bytes : (int64_t)SW_CLUSTER_GPU_MEM_BYTES;
 }
 
-bool sw_cli_past_counts(const json_t *node, bool open_only)
+static bool counts(const json_t *node)
 {
-	bool closed = json_is_true(json_object_get(node, "closed")) || json_is_true(json_object_get(node, "unreachable"));
-	return !(open_only && closed) && json_is_true(json_object_get(node, "up")) && sw_cli_number(node, "gpus", 0) > 0;
+	return json_is_true(json_object_get(node, "up")) && sw_cli_number(node, "gpus", 0) > 0;
 }
 
 static bool alike(const json_t *a, const json_t *b)
@@ -364,15 +363,14 @@ static bool alike(const json_t *a, const json_t *b)
 }
 
 /* Nodes in a row that are alike are one line of the description. */
-static void describe(FILE *out, const json_t *nodes, bool open_only)
+static void describe(FILE *out, const json_t *nodes)
 {
 	fputs("nodes:\n", out);
 	for (size_t i = 0, next; i < json_array_size(nodes); i = next) {
 		const json_t *node = json_array_get(nodes, i);
-		int64_t count = sw_cli_past_counts(node, open_only), cpus = sw_cli_number(node, "cpus", 0),
-			bytes = sw_cli_number(node, "memory_bytes", 0);
+		int64_t count = counts(node), cpus = sw_cli_number(node, "cpus", 0), bytes = sw_cli_number(node, "memory_bytes", 0);
 		for (next = i + 1; next < json_array_size(nodes) && alike(node, json_array_get(nodes, next)); next++)
-			count += sw_cli_past_counts(json_array_get(nodes, next), open_only);
+			count += counts(json_array_get(nodes, next));
 		if (count == 0)
 			continue;
 		fprintf(out, "  - {count: %" PRId64 ", gpus: %" PRId64 ", gpu_memory: %" PRId64, count, sw_cli_number(node, "gpus", 1),
@@ -385,7 +383,7 @@ static void describe(FILE *out, const json_t *nodes, bool open_only)
 	}
 }
 
-int sw_cli_past_cluster(struct sw_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err)
+int sw_cli_past_cluster(struct sw_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
 	SW_CLEANUP(sw_freep) char *text = NULL;
@@ -395,17 +393,17 @@ int sw_cli_past_cluster(struct sw_client *client, bool open_only, struct sw_clus
 	int r = sw_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
-	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || sw_cli_past_counts(node, open_only);
+	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || counts(node);
 	if (!any) {
-		sw_err_set(err, SW_ENOTFOUND, open_only ? "no node takes jobs at present" : "the cluster has no GPUs at present");
-		sw_err_detail(err, open_only ? "none is up and open" : "no node is up");
+		sw_err_set(err, SW_ENOTFOUND, "the cluster has no GPUs at present");
+		sw_err_detail(err, "no node is up");
 		sw_err_hint(err, "Give its shape with --cluster.");
 		return SW_ENOTFOUND;
 	}
 	FILE *out = open_memstream(&text, &size);
 	if (out == NULL)
 		return no_memory(err);
-	describe(out, json_object_get(answer, "nodes"), open_only);
+	describe(out, json_object_get(answer, "nodes"));
 	if (fclose(out) != 0)
 		return no_memory(err);
 	return sw_cluster_parse("this cluster", text, size, ret_spec, err);

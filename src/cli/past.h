@@ -30,9 +30,7 @@ struct sw_cli_past {
 int sw_cli_past_fetch(struct sw_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err);
 void sw_cli_past_release(struct sw_cli_past *past);
 
-/* Whether the cluster below has this node. */
-bool sw_cli_past_counts(const json_t *node, bool open_only);
-/* The cluster as it stands: the nodes that are up; `open_only`: those of them that take jobs. */
-int sw_cli_past_cluster(struct sw_client *client, bool open_only, struct sw_cluster_spec **ret_spec, struct sw_err *err);
+/* The cluster as it stands: the nodes that are up. */
+int sw_cli_past_cluster(struct sw_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/live.h"
 #include "cli/message.h"
-#include "cli/outlook.h"
+#include "cli/starts.h"
 #include "cli/terminal.h"
 
 #define WATCH_S 2
@@ -67,15 +67,12 @@ static int gather(struct sw_client *client, const struct values *values, bool as
 /* Adds when they will probably start. */
 static int look_ahead(struct sw_client *client, json_t *jobs, struct sw_err *err)
 {
-	struct sw_cli_outlook outlook = {0};
+	SW_JSON *starts = NULL;
 	size_t i;
 	json_t *job;
-	int r = sw_cli_outlook_make(client, 0, &outlook, err);
-	if (r == 0 && outlook.none[0] != '\0')
-		sw_cli_print_note("no start can be estimated: %s", outlook.none);
-	json_array_foreach(jobs, i, job) if (r == 0 && sw_cli_outlook_put(&outlook, (uint64_t)sw_cli_number(job, "id", 0), job) < 0) r =
+	int r = sw_cli_starts_get(client, 0, &starts, err);
+	json_array_foreach(jobs, i, job) if (r == 0 && sw_cli_starts_put(starts, (uint64_t)sw_cli_number(job, "id", 0), job) < 0) r =
 		sw_err_set(err, SW_ENOMEM, "out of memory");
-	sw_cli_outlook_release(&outlook);
 	return r;
 }
 

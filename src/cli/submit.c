@@ -6,6 +6,7 @@
 #include "cli/job_options.h"
 #include "cli/live.h"
 #include "cli/message.h"
+#include "cli/starts.h"
 #include "cli/terminal.h"
 #include "cli/waiting.h"
 #include "policy/registry.h"
@@ -36,29 +37,30 @@ static int measure_cluster(struct sw_client *client, int64_t *ret_most, int64_t 
 	return 0;
 }
 
-/* The jobs are well formed, or this would not be reached; the cluster has the last word. */
-static int test_only(struct sw_client *client, const json_t *jobs, struct sw_err *err)
+/* The controller checks the jobs as it would at a submit, and says when they would start. */
+static int test_only(struct sw_client *client, const json_t *jobs, bool json, struct sw_err *err)
 {
-	int64_t most, all;
-	int r = measure_cluster(client, &most, &all, err);
+	SW_JSON *answer = NULL;
+	size_t i, count = json_is_array(jobs) ? json_array_size(jobs) : 1;
+	const json_t *estimate;
+	char start[512];
+	int64_t most = 0, all = 0;
+	int r = sw_client_post(client, "/v1/forecast", jobs, &answer, err);
+	if (r == 0 && json)
+		return sw_cli_print_json(answer, err);
+	r = r < 0 ? r : measure_cluster(client, &most, &all, err);
 	if (r < 0)
 		return r;
-	size_t count = json_is_array(jobs) ? json_array_size(jobs) : 1;
-	for (size_t i = 0; i < count; i++) {
-		const json_t *job = json_is_array(jobs) ? json_array_get(jobs, i) : jobs;
-		const json_t *field = json_object_get(job, "gpus");
-		int64_t gpus = json_is_string(field)	? strtoll(json_string_value(field), NULL, 10)
-			       : json_is_integer(field) ? json_integer_value(field)
-							: 1;
-		if (gpus > all) {
-			sw_err_set(err, SW_EINPUT, "the job would never run");
-			sw_err_detail(err, "it asks for %" PRId64 " GPUs, the cluster has %" PRId64 " and its largest node %" PRId64, gpus,
-				      all, most);
-			return SW_EINPUT;
-		}
-	}
 	printf("%zu %s could be submitted: the cluster has %" PRId64 " GPU%s, its largest node %" PRId64 "\n", count,
 	       count == 1 ? "job" : "jobs", all, all == 1 ? "" : "s", most);
+	json_array_foreach(json_object_get(answer, "jobs"), i, estimate)
+	{
+		sw_cli_starts_say(estimate, sw_cli_text(answer, "at", NULL), start, sizeof start);
+		if (count > 1)
+			printf("  number %zu: %s\n", i + 1, start);
+		else
+			printf("  %s\n", start);
+	}
 	return 0;
 }
 
@@ -162,7 +164,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	if (r < 0)
 		return r;
 	if (values->test_only)
-		return test_only(client, jobs, err);
+		return test_only(client, jobs, values->json, err);
 	r = sw_client_submit(client, jobs, &answer, err);
 	if (r < 0)
 		return r;
@@ -182,7 +184,7 @@ static const struct sw_cli_option options[] = {
 	 .about = "wait until it has ended, and end with its exit status; why it waits is said on standard error, unless --json is given",
 	 .offset = offsetof(struct values, wait)},
 	{"parsable", .about = "print the number alone", .offset = offsetof(struct values, parsable)},
-	{"test-only", .about = "check the job, and whether it could ever run, without submitting it",
+	{"test-only", .about = "check the job, and say when it would start, without submitting it",
 	 .offset = offsetof(struct values, test_only)},
 	SW_CLI_OPTION_JSON(struct values),
 	SW_CLI_OPTION_CONTROLLER(struct values),

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/connect.h"
 #include "cli/live.h"
-#include "cli/outlook.h"
+#include "cli/starts.h"
 
 struct values {
 	struct sw_cli_texts jobs;
@@ -14,21 +14,12 @@ struct values {
 	bool json;
 };
 
-/* One forecast for all jobs that are asked about, made when the first of them waits. */
+/* Of several jobs the estimates are asked for together, when the first of them waits. */
 struct asking {
-	struct sw_cli_outlook outlook;
+	json_t *starts;
 	uint64_t only; /* the one job; 0: several */
-	bool made, json;
+	bool json;
 };
-
-static int look_ahead(struct asking *asking, struct sw_client *client, uint64_t id, json_t *why, struct sw_err *err)
-{
-	int r = asking->made ? 0 : sw_cli_outlook_make(client, asking->only, &asking->outlook, err);
-	asking->made = r == 0;
-	if (r == 0 && sw_cli_outlook_put(&asking->outlook, id, why) < 0)
-		r = sw_err_set(err, SW_ENOMEM, "out of memory");
-	return r;
-}
 
 /* Not of those that are on hold: that is up to people. */
 static bool waits(const json_t *why)
@@ -44,15 +35,19 @@ static int explain(void *user, struct sw_client *client, uint64_t id, struct sw_
 	char path[64], start[512];
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
 	int r = sw_client_get(client, path, &why, err);
-	if (r == 0 && waits(why))
-		r = look_ahead(asking, client, id, why, err);
+	if (r == 0 && waits(why)) {
+		r = asking->starts == NULL ? sw_cli_starts_get(client, asking->only, &asking->starts, err) : 0;
+		if (r == 0 && sw_cli_starts_put(asking->starts, id, why) < 0)
+			r = sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
 	if (r < 0 || asking->json)
 		return r < 0 ? r : sw_cli_print_json(why, err);
 	SW_CLEANUP(sw_freep) char *said = sw_cli_local_sentence(sw_cli_text(why, "why", "there is no answer"));
 	SW_CLEANUP(sw_freep) char *clean = said != NULL ? sw_text_clean(said) : NULL;
 	printf("job %" PRIu64 " (%s): %s\n", id, sw_cli_text(why, "state", "?"), clean != NULL ? clean : "");
-	if (waits(why))
-		printf("  %s\n", sw_cli_outlook_say(&asking->outlook, id, start, sizeof start));
+	const json_t *estimate = waits(why) ? sw_cli_starts_find(asking->starts, id) : NULL;
+	if (estimate != NULL)
+		printf("  %s\n", sw_cli_starts_say(estimate, sw_cli_text(estimate, "at", NULL), start, sizeof start));
 	return 0;
 }
 
@@ -66,7 +61,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		asking.only = 0;
 	int r = sw_cli_connect(values->controller, &client, err);
 	r = r < 0 ? r : sw_cli_each_job(client, &values->jobs, explain, &asking, err);
-	sw_cli_outlook_release(&asking.outlook);
+	json_decref(asking.starts);
 	return r;
 }
 
@@ -86,11 +81,11 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_why = {
 	.name = "why",
 	.about = "say in one sentence why a job waits, or how it ended",
-	.text = "Of a job that waits, also when it will probably start: the scheduler is run forward from the present, with the policy in "
-		"charge. How long "
-		"jobs run is taken from what their owners expect, else from their time limits, else from earlier jobs of the same name, "
-		"else from all "
-		"earlier jobs; which of these it was is said.",
+	.text = "Of a job that waits, also when it will probably start. The controller runs a copy of its scheduler ahead from the "
+		"present, "
+		"so all users get the same estimate. How long jobs run is taken from what their owners expect, else from their time "
+		"limits, else from earlier jobs of the same user and name, else from all earlier jobs. The estimate says which of these "
+		"it rests on.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

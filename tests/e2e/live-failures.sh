@@ -86,7 +86,7 @@ sleep 0.5
 is_state "$job" PD && is_state "$second" R
 said $? 'jobs that run go on, others wait'
 works 'and hear why' 'Drained: here (new fans)' why "$job"
-out_has 'nobody can tell when it starts: no node takes jobs at present'
+out_has 'no estimate of its start: no node takes jobs at present'
 said $? 'and that nobody knows for how long'
 works 'in the list too' '(Drained: here (new fans))' ps --noheader -j "$job"
 works 'it is opened again' 'takes jobs' nodes resume here

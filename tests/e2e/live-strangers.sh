@@ -55,7 +55,7 @@ submit_here -o "$scratch/three" -- "$train" --steps 60 --memory 6M
 three=$job
 holds 'a third one waits' until_holds 20 why_says "$three" "1 of 3 GPUs is used by processes outside the queue: $(id -un)'s train (pid $first, "
 holds 'for the stranger' is_state "$three" PD
-works 'when it starts, nobody can tell' 'nobody can tell when it starts: 1 GPU takes no jobs now' why "$three"
+works 'its start cannot be estimated' 'no estimate of its start: 1 GPU takes no jobs now' why "$three"
 ! grep -q "at any moment" "$scratch/out"
 said $? 'and it is not expected at any moment' out err
 works 'top says which GPU takes no jobs' 'here: 0 of 3 GPUs free, 1 takes no jobs' top --once

@@ -58,7 +58,7 @@ LARGE_A=$large LARGE_B=$large LARGE_C=$large run submit -- true
 [ "$status" -eq 2 ] && err_has "'--export NONE' leaves your environment out"
 said $? 'which it is where it is too large'
 works 'a test submits nothing' 'could be submitted' submit --test-only -- true
-refuses 2 'and finds what cannot be' 'never run' submit --test-only -G 9 -- true
+refuses 2 'and finds what cannot be, as a submit would' 'the job asks for 9 GPUs' submit --test-only -G 9 -- true
 
 # Words of the command are its own.
 run run -- echo -G 7 --help

@@ -209,4 +209,39 @@ said $? 'as its owner learns'
 does 'who may end jobs of her own' 'Submitted' $alice submit -- sleep 300
 own=$(sed 's/.* //' "$scratch/out")
 does 'by herself' '' $alice cancel "$own"
+
+# One forecast for all: what one may see of the jobs ahead changes nothing.
+does 'a job with a limit runs' '' $alice submit --parsable -J secret-train -G 4 -t 60m -- sleep 300
+ahead=$(cat "$scratch/out")
+holds 'on all GPUs' until_holds 20 is_state "$ahead" R
+does 'one of another user waits' '' $bob submit --parsable -J secret-evaluate -G 2 -t 10m -- true
+waits=$(cat "$scratch/out")
+# start_of: of the job that waits, as the last command told it.
+start_of() { python3 -c 'import json, sys
+print([job["estimated_start_at"] for job in json.load(open(sys.argv[1]))["jobs"] if job["id"] == int(sys.argv[2])][0])' "$scratch/out" "$waits"; }
+run ps --start --json
+told=$(start_of)
+python3 -c 'import datetime, sys
+left = datetime.datetime.fromisoformat(sys.argv[1][:19] + "+00:00") - datetime.datetime.now(datetime.timezone.utc)
+assert datetime.timedelta(minutes=30) < left <= datetime.timedelta(minutes=60), left' "$told"
+said $? 'root hears that it starts within the hour that the other may run'
+for user in $alice $bob $carol; do
+	as_user "$user" ps --start --json && [ "$(start_of)" = "$told" ]
+	said $? "user $user hears the same moment"
+done
+as_user $alice ps --start --json
+! grep -q secret-evaluate "$scratch/out"
+said $? 'and nothing else of it'
+as_user $bob why --json "$waits" && grep -q "\"estimated_start_at\":\"$told\"" "$scratch/out" && grep -q '"limits":1' "$scratch/out" && ! grep -q secret-train "$scratch/out"
+said $? 'its owner hears what that rests on, and nothing of the job ahead'
+http $alice GET "/v1/forecast?job=$waits"
+gives 200 && out_has "$told"
+said $? 'and so does a script of another user'
+run submit --test-only --json -G 4 -- true
+tried=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["jobs"][0]["estimated_start_at"])' "$scratch/out")
+as_user $carol submit --test-only --json -G 4 -- true
+[ "$tried" != null ] && grep -q "\"estimated_start_at\":\"$tried\"" "$scratch/out"
+said $? 'a job that is tried would start at the same moment, whoever tries it'
+as_user $alice cancel "$ahead"
+as_user $bob cancel "$waits"
 end

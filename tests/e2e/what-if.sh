@@ -73,11 +73,16 @@ run why --json "$waits"
 holds 'for a script' sh -c 'grep -q "\"estimated_start_at\":\"20" "$0" && grep -q "\"limits\":1" "$0"' "$scratch/out"
 works 'one behind it starts later' 'in about 15 min' why "$job"
 submit -d "afternotok:$first" -- true
-works 'nobody knows whether a job fails' 'it runs only if a job fails that has not ended yet' why "$job"
+works 'it is not foreseen that a job fails' 'it runs only if a job fails that has not ended yet' why "$job"
 "$SHAREWELL" cancel "$job"
 works 'of a job on hold nobody asks' 'on hold' why "$((first - 1))"
 ! grep -q 'start' "$scratch/out"
-said $? 'and nobody guesses'
+said $? 'and there is no guess'
+works 'a job that is not submitted is tried' 'in about 15 min' submit --test-only -G 4 -- true
+last=$("$SHAREWELL" ps --noheader -o jobid --sort -jobid | head -n 1 | tr -d ' ')
+works 'for a script' '"id":null,"estimated_start_at":"20' submit --test-only --json -G 4 -- true
+[ "$("$SHAREWELL" ps --noheader -o jobid --sort -jobid | head -n 1 | tr -d ' ')" = "$last" ]
+said $? 'and makes no job'
 works 'the list of starts' 'START_TIME' ps --start
 holds 'has the jobs that wait, with a moment each' sh -c 'grep "waits" "$0" | grep -q "20[0-9][0-9]-.*T"' "$scratch/out"
 holds 'but not those that run' sh -c '! grep -q "^ *$1 " "$0"' "$scratch/out" "$first"
