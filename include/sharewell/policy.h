@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 9
+#define SW_POLICY_ABI 10
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -104,6 +104,7 @@ struct sw_job {
 	sw_ns deadline_at;    /* SW_TIME_NEVER: none */
 	sw_ns first_start_at; /* SW_TIME_NEVER: has not run yet */
 	sw_ns since;	      /* when the present state began */
+	sw_ns until;	      /* when the lease of its run ends, or ended; SW_TIME_NEVER: it has none */
 	uint32_t preemptions;
 	uint32_t migrations;
 	uint32_t restarts;   /* after failures */
@@ -174,8 +175,9 @@ enum sw_view_change {
 	SW_CHANGE_SPEEDS = 32,	    /* progress or a speed was measured */
 	SW_CHANGE_ALARMS = 64,	    /* alarms rang */
 	SW_CHANGE_PROTECTION = 128, /* the last decision was answered SW_TOO_SOON: that may be over */
+	SW_CHANGE_LEASES = 512,	    /* leases ended */
 	SW_CHANGE_LOSSES = 256,	    /* and some of those stopped by a failure, or by the loss of GPUs */
-	SW_CHANGE_ALL = 511,	    /* after a change of policy */
+	SW_CHANGE_ALL = 1023,	    /* after a change of policy */
 	/* A job that found no place may find one now. */
 	SW_CHANGE_ROOM = SW_CHANGE_RELEASES | SW_CHANGE_CAPACITY,
 };
@@ -403,6 +405,10 @@ struct sw_wish {
 	uint8_t promise; /* enum sw_promise */
 	uint8_t evict;	 /* enum sw_evict */
 	struct sw_where where;
+	/* A lease: at this moment, which is to come, the policy hears `expired` and decides; from
+	 * then on the run is protected no more. It goes on until it is stopped. 0: none; of a
+	 * running job: as it was. */
+	sw_ns until;
 };
 
 /* A wish in one expression: sw_plan_run(plan, job, SW_WISH(.gpus = 4)). It lasts as long as its
@@ -467,12 +473,13 @@ static inline struct sw_where sw_in_parts(const struct sw_split *split)
  * A paused job goes on with what it had; SW_NO_ROOM: others have taken it. The zero wish alone;
  * until it goes on, nothing else about it changes.
  *
- * A running job moves to where a rule (sw_by) or a node (sw_on) has another place for it now, is
- * resized (`gpus`; it may move), or both. SW_NO_ROOM: it stays as it is. Live, one that keeps its
- * node and its number of GPUs goes on where that can be (docs/gpu.md); others are stopped and
- * started. An opportunistic one becomes a guaranteed one for the rest of its run
- * (SW_AS_GUARANTEED and nothing else but `evict`): in place where no guaranteed job holds the
- * compute, else it moves to where it would start.
+ * A running job gets another lease (`until`, also beside what follows), moves to where a rule
+ * (sw_by) or a node (sw_on) has another place for it now, is resized (`gpus`; it may move), or
+ * both. SW_NO_ROOM: it stays as it is. Live, one that keeps its node and its number of GPUs goes
+ * on where that can be (docs/gpu.md); others are stopped and started. An opportunistic one
+ * becomes a guaranteed one for the rest of its run (SW_AS_GUARANTEED and nothing else but
+ * `evict`): in place where no guaranteed job holds the compute, else it moves to where it would
+ * start.
  *
  * SW_MISUSE: fields that contradict one another (evicting for a job that is promised nothing, or
  * from exact GPUs), or a wish for which there is nothing to do. */
@@ -600,6 +607,7 @@ struct sw_policy {
 	/* Its run holds less memory while suspended than before. Other jobs may fit now. */
 	void (*freed)(struct sw_view *view, const struct sw_job *job);
 	void (*alarm)(struct sw_view *view, const struct sw_job *job);
+	void (*expired)(struct sw_view *view, const struct sw_job *job); /* its lease has ended; it runs on */
 
 	/* Makes the plan for this instant and returns when it wants to be called again even if nothing happens (SW_TIME_NEVER: no wish).
 	 * Without it the core calls sw_plan_by_order(). */

@@ -251,7 +251,8 @@ sw_ns sw_charge_decide(struct sw_engine *engine, size_t events)
 		return engine->now +
 		       1; /* the new one decides in a step of its own: commands of this one name parts that it might give back */
 	}
-	sw_ns alarm = sw_alarms_next(engine);
+	sw_ns alarm = sw_alarms_next(engine), lease = sw_leases_next(engine);
+	alarm = lease < alarm ? lease : alarm;
 	wake_at = alarm < wake_at ? alarm : wake_at;
 	const char *stall = what_stalls(engine, wake_at, events);
 	if (stall != NULL && throw_out(engine, stall))

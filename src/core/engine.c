@@ -67,6 +67,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_bitmap_release(&engine->running);
 	sw_heap_release(&engine->alarms);
 	sw_heap_release(&engine->latest);
+	sw_heap_release(&engine->leases);
 	sw_vec_free(&engine->tenants);
 	sw_order_release(&engine->order);
 	sw_vec_free(&engine->plan.entries);
@@ -171,6 +172,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 			return sw_err_set(err, r, "cannot apply event %zu of %zu", e + 1, count);
 	}
 	sw_alarms_ring(engine);
+	sw_leases_expire(engine);
 	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, 0};
 	return 0;
 }

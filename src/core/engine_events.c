@@ -56,6 +56,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 				.deadline_at = spec->deadline_at,
 				.first_start_at = SW_TIME_NEVER,
 				.since = engine->now,
+				.until = SW_TIME_NEVER,
 			},
 		.clock = {.work_left_ns = spec->knowledge == SW_UNKNOWN ? SW_TIME_NEVER : spec->work_ns, .ends_at = SW_TIME_NEVER},
 		.asked_memory_bytes = spec->gpu_memory_bytes,

@@ -78,6 +78,8 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	seen->job_class = seen->asked_class;
 	engine->paused -= seen->paused;
 	seen->paused = false;
+	seen->until = SW_TIME_NEVER;
+	sw_heap_remove(&engine->leases, seen->id.v);
 	job->parts = SW_NO_PART;
 	job->split_milli = 0;
 	sw_bitmap_remove(&engine->running, seen->id.v);

@@ -52,7 +52,8 @@ static int reserve_jobs(struct sw_engine *engine, size_t numbers, uint32_t known
 	uint32_t ids = (uint32_t)(engine->jobs.room > SW_ENGINE_JOBS_MAX ? SW_ENGINE_JOBS_MAX : engine->jobs.room);
 	if (sw_bitmap_reserve(&engine->known, ids) < 0 || sw_bitmap_reserve(&engine->waiting, ids) < 0 ||
 	    sw_bitmap_reserve(&engine->running, ids) < 0 || sw_heap_make_room(&engine->alarms, ids, known) < 0 ||
-	    sw_heap_make_room(&engine->latest, ids, known) < 0 || sw_engine_reserve_scratch(engine, engine->topology->gpu_count, known) < 0)
+	    sw_heap_make_room(&engine->latest, ids, known) < 0 || sw_heap_make_room(&engine->leases, ids, known) < 0 ||
+	    sw_engine_reserve_scratch(engine, engine->topology->gpu_count, known) < 0)
 		return SW_ENOMEM;
 	size_t per_job = engine->job_states_each;
 	return per_job > 0 ? sw_table_make_room(&engine->job_states, &engine->job_states_room, per_job, engine->jobs.room) : 0;
@@ -135,6 +136,7 @@ static void give_back(struct sw_engine *engine, uint32_t block)
 	sw_oset_links_forget(&engine->order.links, from, to);
 	sw_heap_forget(&engine->alarms, from, to);
 	sw_heap_forget(&engine->latest, from, to);
+	sw_heap_forget(&engine->leases, from, to);
 	if (engine->job_states_each > 0)
 		sw_table_wipe(&engine->job_states, engine->job_states_room, engine->job_states_each, from, to);
 }

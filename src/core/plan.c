@@ -171,6 +171,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
 	/* It has run all the time, at the speed that it had: so it looks to whoever comes next in this plan. */
 	job->seen.since = entry->before.since;
+	job->seen.until = entry->before.until;
 	job->clock = entry->clock_before;
 	return true;
 }

@@ -16,6 +16,7 @@ static void undo(struct sw_engine *engine, struct sw_core_job *job, const struct
 	job->seen.fresh = now.fresh;
 	job->seen.promotions = now.promotions;
 	if (now.state == SW_JOB_RUNNING) {
+		job->seen.until = now.until;
 		job->seen.job_class = now.job_class;
 		if (now.paused != entry->before.paused)
 			sw_engine_set_paused(engine, job, now.paused);
@@ -135,6 +136,7 @@ void sw_plan_commit(struct sw_plan *plan)
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		struct sw_core_job *job = &engine->jobs.items[plan->entries.items[e].before.id.v];
 		job->plan_slot = SW_NO_SLOT;
+		sw_lease_settle(engine, job);
 		sw_engine_hold_if_due(engine, job);
 	}
 }

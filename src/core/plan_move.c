@@ -16,6 +16,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
 	job->seen.compute_milli = held.seen.compute_milli;
 	job->seen.job_class = held.seen.job_class;
+	job->seen.until = held.seen.until;
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
 	bool found = allowed && sw_plan_find(plan, job, gpus, where, &parts);
 	if (found && (sw_ledger_same_parts(&engine->ledger, parts, held.parts) || !sw_plan_could_come_back(engine, job, parts))) {

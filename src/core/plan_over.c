@@ -177,6 +177,7 @@ static enum sw_answer upgrade_elsewhere(struct sw_plan *plan, struct sw_core_job
 	/* It is the same run, with the limits it has. */
 	job->seen.gpu_memory_bytes = held.seen.gpu_memory_bytes;
 	job->seen.compute_milli = held.seen.compute_milli;
+	job->seen.until = held.seen.until;
 	job->seen.job_class = SW_CLASS_GUARANTEED;
 	plan->lifted.count = 0;
 	enum sw_answer answer = SW_NO_ROOM;

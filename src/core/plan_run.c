@@ -36,7 +36,8 @@ static bool is_exact(const struct sw_where *where)
 static bool is_wish(const struct sw_engine *engine, const struct sw_core_job *job, const struct sw_wish *wish)
 {
 	bool counts = wish->gpus == 0 || (wish->gpus >= job->seen.min_gpus && wish->gpus <= job->seen.max_gpus && !is_exact(&wish->where));
-	return counts && wish->as <= SW_AS_OPPORTUNISTIC && wish->promise <= SW_REST && wish->evict <= SW_EVICT_SPARING &&
+	bool leases = wish->until == 0 || wish->until > engine->now;
+	return counts && leases && wish->as <= SW_AS_OPPORTUNISTIC && wish->promise <= SW_REST && wish->evict <= SW_EVICT_SPARING &&
 	       is_where(engine, &wish->where);
 }
 
@@ -114,6 +115,8 @@ static enum sw_answer run_waiting(struct sw_plan *plan, struct sw_core_job *job,
 	if (wish->promise == SW_REST)
 		job->seen.compute_milli = 0;
 	enum sw_answer answer = start(plan, job, wish);
+	if (answer == SW_YES && wish->until != 0)
+		job->seen.until = wish->until;
 	if (answer != SW_YES) {
 		job->seen.job_class = job->seen.asked_class;
 		job->seen.compute_milli = job->asked_compute_milli;
@@ -123,7 +126,7 @@ static enum sw_answer run_waiting(struct sw_plan *plan, struct sw_core_job *job,
 
 /* ---- a running job */
 
-static enum sw_answer run_running(struct sw_plan *plan, struct sw_core_job *job, const struct sw_wish *wish)
+static enum sw_answer change_running(struct sw_plan *plan, struct sw_core_job *job, const struct sw_wish *wish)
 {
 	bool resized = wish->gpus != 0, moved = wish->where.kind != SW_WHERE_CLUSTER;
 	if (wish->promise != SW_SHARE || is_exact(&wish->where))
@@ -134,10 +137,20 @@ static enum sw_answer run_running(struct sw_plan *plan, struct sw_core_job *job,
 	if (wish->as != SW_AS_ASKED || wish->evict != SW_EVICT_NONE)
 		return sw_plan_misuse(plan);
 	if (!resized && !moved)
-		return job->seen.paused ? sw_plan_go(plan, job) : sw_plan_misuse(plan);
+		return job->seen.paused ? sw_plan_go(plan, job) : wish->until != 0 ? SW_YES : sw_plan_misuse(plan);
 	if (!moved && wish->gpus == job->seen.gpus_held)
 		return SW_YES;
 	return sw_plan_move(plan, job, resized ? wish->gpus : job->seen.gpus_held, place_of(plan->engine, &wish->where));
+}
+
+static enum sw_answer run_running(struct sw_plan *plan, struct sw_core_job *job, const struct sw_wish *wish)
+{
+	enum sw_answer answer = change_running(plan, job, wish);
+	if (answer == SW_YES && wish->until != 0) {
+		(void)sw_plan_touch(plan, job);
+		job->seen.until = wish->until;
+	}
+	return answer;
 }
 
 enum sw_answer sw_plan_run(struct sw_plan *plan, const struct sw_job *seen, const struct sw_wish *wish)

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "core/save.h"
 
-#define CONDUCT_FORMAT 5u
+#define CONDUCT_FORMAT 6u
 #define SEQ_MAX (INT64_C(1) << 38)
 
 /* ---- walks */

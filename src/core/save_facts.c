@@ -109,6 +109,8 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_u64(pack, &job->leaves);
 		sw_pack_near(pack, &job->move_at, 0);
 	}
+	if (has(pack, 8))
+		sw_pack_near(pack, &job->seen.until, job->seen.since);
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -203,6 +205,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 		return true;
 	if (seen->gpus == 0 || seen->min_gpus == 0 || seen->min_gpus > seen->gpus || seen->max_gpus < seen->gpus ||
 	    seen->compute_milli > SW_COMPUTE_WHOLE || job->asked_compute_milli > SW_COMPUTE_WHOLE)
+		return false;
+	if (seen->until <= seen->submit_at || (seen->state != SW_JOB_RUNNING && seen->until != SW_TIME_NEVER))
 		return false;
 	return seen->submit_at >= 0 && seen->since >= seen->submit_at && seen->since <= engine->now && job->clock.ran_ns >= 0 &&
 	       job->clock.ran_ns <= seen->since - seen->submit_at && job->clock.gpu_time_ns >= 0 && job->clock.work_left_ns >= 0 &&
@@ -352,6 +356,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		uint32_t id = (uint32_t)engine->jobs.count;
 		struct sw_core_job *job = sw_engine_add(engine);
 		job->avoid = UINT32_MAX;
+		job->seen.until = SW_TIME_NEVER;
 		pack_core_job(pack, job, before);
 		engine->avoiders += job->avoid != UINT32_MAX;
 		engine->leavers += job->leaves != 0;
@@ -363,6 +368,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 			sw_pack_fail(pack);
 		else
 			load_what_it_holds(pack, engine, job);
+		sw_lease_settle(engine, job);
 		if (job->seen.state <= SW_JOB_RUNNING)
 			sw_engine_count_rule(engine, &job->seen, true);
 	}

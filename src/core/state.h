@@ -136,6 +136,7 @@ struct sw_engine {
 	uint32_t paused;       /* how many of those that run are */
 	struct sw_heap alarms; /* by due time */
 	struct sw_heap latest; /* the same alarms, by due time and slack together */
+	struct sw_heap leases; /* by their ends */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t leavers;  /* jobs whose runs are on their way to other GPUs */
@@ -278,6 +279,7 @@ void sw_tell_ended(struct sw_engine *engine, const struct sw_core_job *job);
 /* What its run holds while it stands, or would hold, is less from now on. */
 void sw_tell_freed(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job);
 
 /* ---- the policy in charge (charge.c) */
 /* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to `params` (NULL: presets). */
@@ -445,6 +447,12 @@ void sw_plan_commit(struct sw_plan *plan);
 
 /* ---- splitting (split.c) */
 bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
+
+/* ---- leases (lease.c) */
+/* After the job's state or its lease has changed. */
+void sw_lease_settle(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_leases_expire(struct sw_engine *engine);
+sw_ns sw_leases_next(const struct sw_engine *engine);
 
 /* ---- alarms (alarm.c) */
 /* The job's alarm, in the place of the one it had. */

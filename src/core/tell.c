@@ -70,3 +70,10 @@ void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job)
 	if (engine->policy->alarm != NULL)
 		engine->policy->alarm(&engine->view, &job->seen);
 }
+
+void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	sw_tell_change(engine, SW_CHANGE_LEASES);
+	if (engine->policy->expired != NULL)
+		engine->policy->expired(&engine->view, &job->seen);
+}

@@ -166,6 +166,22 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 	return r;
 }
 
+static int check_leases(const struct sw_engine *engine, struct sw_err *err)
+{
+	uint32_t leases = 0;
+	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
+		sw_ns until = engine->jobs.items[id].seen.until;
+		bool open = until != SW_TIME_NEVER && until > engine->now;
+		leases += open;
+		if (open && (!sw_heap_has(&engine->leases, id) || sw_heap_key(&engine->leases, id) != until))
+			return sw_err_set(err, SW_EBUG, "engine invariant 6: the end of the lease of job %u would not be noticed", id);
+	}
+	if (leases != engine->leases.count)
+		return sw_err_set(err, SW_EBUG, "engine invariant 6: %u leases are open, and the engine wakes for %u", leases,
+				  engine->leases.count);
+	return 0;
+}
+
 static int check_alarms(const struct sw_engine *engine, struct sw_err *err)
 {
 	if (sw_heap_top_key(&engine->alarms) <= engine->now)
@@ -199,5 +215,7 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_tenants(engine, err);
 	if (r == 0)
 		r = check_alarms(engine, err);
+	if (r == 0)
+		r = check_leases(engine, err);
 	return r;
 }

@@ -13,6 +13,7 @@ static const struct sw_param params[] = {
 /* Its own bytes: scribbled over at will, they are no other's. */
 struct scribble {
 	uint64_t words[4];
+	uint32_t expired; /* the job whose lease ended last */
 };
 
 static bool chance(struct sw_view *view, int64_t percent)
@@ -127,6 +128,13 @@ static void squeeze_in(struct sw_plan *plan, const struct sw_job *job)
 	(void)sw_plan_run(plan, job, SW_WISH(.promise = SW_REST, .where = sw_at(&where, 1)));
 }
 
+/* For a while that has to end. */
+static void lease(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	(void)sw_plan_run(plan, job, SW_WISH(.until = sw_view_now(view) + 1 + (sw_ns)sw_view_random(view, 60000000000)));
+}
+
 /* Chance is asked once per statement: compilers differ in which argument of a
  * call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
@@ -146,6 +154,10 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 			crowd(plan, job);
 			return;
 		}
+		if (chance(view, 20)) {
+			lease(plan, job);
+			return;
+		}
 		const struct sw_job *with = sw_view_next_running(view, NULL);
 		if (with != NULL && job->gpu_memory_bytes > 0 && with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus &&
 		    with->gpus_held <= job->max_gpus && chance(view, 30))
@@ -158,7 +170,10 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_run(plan, job, NULL);
 		return;
 	}
-	switch (sw_view_random(view, 6)) {
+	switch (sw_view_random(view, 7)) {
+	case 6:
+		lease(plan, job);
+		break;
 	case 0:
 		(void)sw_plan_stop(plan, job, SW_PREEMPT);
 		break;
@@ -227,7 +242,15 @@ static void dream(struct sw_plan *plan, const struct sw_job *job)
 	wish.as = (uint8_t)sw_view_random(view, SW_AS_OPPORTUNISTIC + 2);
 	wish.promise = (uint8_t)sw_view_random(view, SW_REST + 2);
 	wish.evict = (uint8_t)sw_view_random(view, SW_EVICT_SPARING + 2);
+	if (chance(view, 50))
+		wish.until = sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000);
 	(void)sw_plan_run(plan, job, &wish);
+}
+
+static void expired(struct sw_view *view, const struct sw_job *job)
+{
+	struct scribble *scribble = sw_view_state(view);
+	scribble->expired = job->id.v;
 }
 
 static void rude(struct sw_plan *plan, const struct sw_job *job)
@@ -299,6 +322,9 @@ static sw_ns decide(struct sw_plan *plan)
 		sw_plan_again(plan);
 	if (chance(view, sw_view_param(view, SLOTH)->number))
 		return SW_TIME_NEVER;
+	const struct sw_job *late = sw_view_job(view, (struct sw_job_id){scribble->expired});
+	if ((sw_view_changes(view) & SW_CHANGE_LEASES) != 0 && late != NULL && late->state == SW_JOB_RUNNING)
+		(void)sw_plan_stop(plan, late, SW_PREEMPT);
 	for (uint64_t wishes = sw_view_random(view, 12); wishes > 0; wishes--) {
 		const struct sw_job *job = any_job(view);
 		if (job == NULL)
@@ -324,5 +350,6 @@ const struct sw_policy sw_policy_chaos = {
 	.scratch_size = sizeof(struct scratch),
 	.context = &scatter,
 	.pauses = true,
+	.expired = expired,
 	.decide = decide,
 };

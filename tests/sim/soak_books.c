@@ -358,6 +358,12 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 	return r;
 }
 
+/* A run whose lease has ended is not protected. */
+static bool is_protected(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return books->now - entry->since < books->config->terms.quantum_ns && entry->until > books->now;
+}
+
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
 {
 	struct sw_soak_entry *entry = &books->jobs[command->job];
@@ -383,7 +389,7 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	}
 	if (!entry->runs)
 		return sw_err_set(err, SW_EBUG, "job %u was preempted and did not run", command->job);
-	if (books->now - entry->since < books->config->terms.quantum_ns)
+	if (is_protected(books, entry))
 		return sw_err_set(err, SW_EBUG, "job %u was preempted before its quantum was over", command->job);
 	for (uint32_t s = 0; s < entry->seat_count; s++)
 		if (books->closed[entry->seats[s].node] || (books->shut[entry->seats[s].node] & entry->seats[s].mask) != 0)
@@ -432,7 +438,7 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 			return entry->runs || entry->at_home ? sit_elsewhere(entry, command, err) : 0;
 		if (!entry->runs || command->epoch != entry->epoch)
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
-		if (books->now - entry->since < books->config->terms.quantum_ns)
+		if (is_protected(books, entry))
 			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
 		if (!owner_allows(books, entry))
 			return sw_err_set(err, SW_EBUG, "job %u was moved, which its owner does not allow", command->job);
@@ -587,5 +593,7 @@ int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *eng
 		return sw_err_set(err, SW_EBUG, "engine invariant 6: time went back");
 	int r = check_jobs(books, engine, err);
 	r = r < 0 ? r : check_gpus(books, engine, err);
+	for (uint32_t j = 0; r == 0 && j < books->count; j++)
+		books->jobs[j].until = sw_engine_job(engine, (struct sw_job_id){j})->until;
 	return r < 0 ? r : check_hosts(books, engine, err);
 }
