@@ -79,7 +79,7 @@ def parse(path, number, cells):
         raise SystemExit(f"{path}, line {number}: expected way,first,second,slowdown,slowdown,steps/steps, found {','.join(cells)!r}") from None
     for model in (first, second):
         if model not in MODELS:
-            raise SystemExit(f"{path}, line {number}: nobody knows the model {model!r}")
+            raise SystemExit(f"{path}, line {number}: there is no model {model!r}")
     return way, first, second, slowdowns, counts
 
 

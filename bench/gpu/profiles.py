@@ -223,7 +223,7 @@ def options_of(arguments):
     options.models = options.models.split(",")
     for model in options.models:
         if model not in MODELS and model != "python":
-            parser.error(f"nobody knows the model {model!r}")
+            parser.error(f"there is no model {model!r}")
     if options.library and not os.path.exists(options.library):
         parser.error(f"there is no {options.library}")
     return options

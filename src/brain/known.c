@@ -60,7 +60,7 @@ void sw_brain_warn_model(const struct sw_brain *brain, struct sw_live *live, con
 	while (sw_profiles_at(brain->profiles, count) != NULL)
 		count++;
 	const char *near = sw_suggest(request->model, sw_profiles_at(brain->profiles, 0), count, sizeof(struct sw_profile));
-	if (asprintf(&live->warning, "nobody knows the model '%s'%s%s%s", request->model, near != NULL ? ": did you mean '" : "",
+	if (asprintf(&live->warning, "there is no profile of the model '%s'%s%s%s", request->model, near != NULL ? ": did you mean '" : "",
 		     near != NULL ? near : "", near != NULL ? "'?" : "; 'sharewell profile' measures one") < 0)
 		live->warning = NULL; /* a warning less */
 }

@@ -111,7 +111,7 @@ fails 'nothing was measured' 'there is nothing measured in' world.py
 echo 'mps,resnet,dlrm,nan,1.0,3/4' >bad.csv
 fails 'a slowdown that is none' 'bad.csv, line 1: expected way,first' bad.csv
 echo 'mps,resnet,bert,1.0,1.0,3/4' >bad.csv
-fails 'a model that nobody knows' "nobody knows the model 'bert'" bad.csv
+fails 'a model that there is not' "there is no model 'bert'" bad.csv
 cp page.md whole.md
 echo 'no marks' >page.md
 fails 'a page without a place for it' 'page.md: expected the line <!-- contention: begin -->' mps.csv --docs page.md --draws 1

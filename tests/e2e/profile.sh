@@ -101,7 +101,7 @@ holds '  for those that are to come' asked "$job" "'model' not in a"
 cp kept "$store"
 
 run submit --model resnt50 -- true
-[ "$status" -eq 0 ] && err_has "nobody knows the model 'resnt50': did you mean 'resnet50'?"
+[ "$status" -eq 0 ] && err_has "there is no profile of the model 'resnt50': did you mean 'resnet50'?"
 said $? 'a model that nobody knows is said, with the nearest one, and the job is taken'
 works 'one that is known is not' 'Submitted' submit --model ResNet-50 -- true
 

@@ -77,7 +77,7 @@ void machine_faults(const char *faults)
 	snprintf(setting, sizeof setting, "control=%s", control);
 	if (strstr(settings, setting) == NULL)
 		machine_setting(setting);
-	/* At once: nobody reads half of them. */
+	/* At once: no process reads half of them. */
 	FILE *file = fopen(beside("next"), "w");
 	assert_non_null(file);
 	fputs(faults, file);

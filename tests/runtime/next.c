@@ -1,5 +1,5 @@
-/* A library of somebody else that looks for the next definition of a name: what it finds depends on
- * where it stands, not on who passes the call on. */
+/* A library of another project that looks for the next definition of a name: what it finds depends
+ * on where it stands, not on the code that passes the call on. */
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -77,8 +77,9 @@ static void appear_and_stay(int socket)
 	hear(socket, 'e');
 }
 
-/* A context for which the GPU has no room fails at once where nobody coordinates; else its process
- * says what it lacks and waits, can be suspended meanwhile, and goes on when there is room. */
+/* A context for which the GPU has no room fails at once where there is no coordinator;
+ * else its process says what it lacks and waits, can be suspended meanwhile, and goes
+ * on when there is room. */
 static void test_contexts_wait_for_room(void **state)
 {
 	(void)state;

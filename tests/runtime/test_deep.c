@@ -116,8 +116,8 @@ static void wait_for_time(int socket)
 	tell(socket, 'd');
 }
 
-/* One that waits for its share of the time asks the driver nothing while it is off, and so keeps
- * nobody from hearing wishes. */
+/* One that waits for its share of the time asks the driver nothing while it is off, and so keeps no
+ * other from hearing wishes. */
 static void test_paced(void **state)
 {
 	(void)state;
@@ -256,8 +256,8 @@ static void test_killed_in_the_middle(void **state)
 	finish(&job);
 }
 
-/* Who moves a job waits for one of its processes that is about to use a GPU; one that comes later
- * waits for the mover, and begins then. */
+/* The supervisor that moves a job waits for one of its processes that is about to use a GPU; one
+ * that comes later waits for the mover, and begins then. */
 static void test_the_door(void **state)
 {
 	(void)state;

@@ -44,7 +44,7 @@ static void test_linker_and_dlsym(void **state)
 	assert_null(dlsym(library, ""));
 }
 
-/* dlsym() of everything else is as it was: it looks at who calls it. */
+/* dlsym() of everything else is as it was: it looks at its caller. */
 static void test_other_names_are_untouched(void **state)
 {
 	(void)state;
@@ -54,8 +54,8 @@ static void test_other_names_are_untouched(void **state)
 	assert_string_equal(library_of(dlsym(RTLD_DEFAULT, "malloc")), "libc.so.6");
 	assert_string_equal(library_of(dlsym(RTLD_NEXT, "open")), "libc.so.6");
 	assert_null(dlsym(mathematics, "curl_easy_init"));
-	/* Another library that stands before somebody's name finds the next
-	 * one from where it stands. */
+	/* Another library that stands before another's name finds the next one from where it
+	 * stands. */
 	void *helper = dlopen(SW_NEXT_LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	assert_non_null(helper);
 	void *(*find)(const char *);

@@ -1,5 +1,5 @@
 /* What goes wrong: requests that make no sense, processes that die at the worst moment, more
- * processes than anybody expects. */
+ * processes than are expected. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -169,8 +169,8 @@ static void test_killed_in_the_middle_of_a_move(void **state)
 	end(&survivor);
 }
 
-/* A program that is suspended when its coordinator is killed comes back by itself: there is
- * nobody else who could do it. */
+/* A program that is suspended when its coordinator is killed comes back by itself: there is no
+ * other that could do it. */
 static void test_the_coordinator_dies(void **state)
 {
 	(void)state;

@@ -195,7 +195,7 @@ static void take_and_close(int socket)
 	assert_int_not_equal(cuMemsetD8_v2(again, 1, 64), CUDA_SUCCESS);
 }
 
-/* What was opened goes when the work of all who opened it is over, and not during a capture. */
+/* What was opened goes when the work of all that opened it is over, and not during a capture. */
 static void test_closing(void **state)
 {
 	(void)state;
@@ -225,7 +225,7 @@ static void fail_to_give(int socket)
 	assert_cuda(cuMemcpyDtoH_v2(&byte, x + BIG - 1, 1));
 	assert_int_equal(byte, 5);
 	assert_int_equal(fixed(NULL), 0);
-	/* Nobody opens his own. */
+	/* No process opens its own. */
 	host_budget(1024 * MiB);
 	assert_cuda(cuIpcGetMemHandle(&handle, x));
 	assert_int_equal(cuIpcOpenMemHandle_v2(&x, handle, 1), CUDA_ERROR_INVALID_CONTEXT);
@@ -272,7 +272,7 @@ static void give_and_fork(int socket)
 	assert_true(listens());
 }
 
-/* A child that was forked later does not seem to serve: when its parent is gone, nobody
+/* A child that was forked later does not seem to serve: when its parent is gone, no process
  * waits for answers of it. */
 static void test_after_a_fork(void **state)
 {

@@ -229,7 +229,7 @@ static void need_what_was_freed(int socket)
 		assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_RELAXED));
 		assert_cuda(launch_spin(other, 100000000));
 		assert_cuda(cuMemFree_v2(x));
-		/* Nobody can wait for it yet. */
+		/* It cannot be waited for yet. */
 		assert_int_equal(cuMemAlloc_v2(&y, 8 * MiB), CUDA_ERROR_OUT_OF_MEMORY);
 		assert_cuda(cuStreamEndCapture(stream, &made));
 		assert_cuda(cuGraphDestroy(made));
@@ -247,7 +247,7 @@ static void test_what_a_capture_left_serves(void **state)
 	run_job(need_what_was_freed);
 }
 
-/* What is freed while a stream is captured, for which nobody can wait then, is no part of the
+/* What is freed while a stream is captured, which cannot be waited for then, is no part of the
  * capture, and is back once the program has waited for its context. */
 static void test_a_free_during_a_capture(void **state)
 {
@@ -390,7 +390,7 @@ static void share_memory(int socket)
 	assert_int_equal(charged() + fixed() + look().gpus[0].host_bytes, 0);
 }
 
-/* Memory that somebody else knows by its handle does not move. */
+/* Memory that another process knows by its handle does not move. */
 static void test_shared_memory_stays(void **state)
 {
 	(void)state;
@@ -417,7 +417,7 @@ static void share_in_vain(int socket)
 	assert_int_equal(fixed(), 20 * MiB);
 }
 
-/* What was to be given to somebody else, and the driver refused, still moves. */
+/* What was to be given to another process, and the driver refused, still moves. */
 static void test_refused_sharing_pins_nothing(void **state)
 {
 	(void)state;

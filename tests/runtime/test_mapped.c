@@ -215,7 +215,7 @@ static void ask_while_away(int socket)
 	assert_cuda(answered);
 }
 
-/* Who asks what lies at an address while the process is suspended waits, and hears what
+/* A thread that asks what lies at an address while the process is suspended waits, and hears what
  * the program mapped there. */
 static void test_questions_wait(void **state)
 {
@@ -238,7 +238,7 @@ static void keep_there(int socket)
 	assert_cuda(cuMemCreate(&handle, PIECE, &exportable, 0));
 	assert_int_equal(fixed(), PIECE);
 	cycle(PIECE);
-	/* Nobody may write there. */
+	/* It must not be written. */
 	assert_cuda(cuMemMap(x, PIECE, 0, handle, 0));
 	cycle(PIECE);
 	open_to(x, PIECE, CU_MEM_ACCESS_READ);
@@ -297,8 +297,8 @@ static void keep_there(int socket)
 	cycle(260 * MiB);
 }
 
-/* What others know, what is mapped twice, in part, or not at all, and what nobody could copy stays
- * on the GPU, and the rest of the program moves. */
+/* What others know, what is mapped twice, in part, or not at all, and what could not be copied
+ * stays on the GPU, and the rest of the program moves. */
 static void test_what_cannot_move_stays(void **state)
 {
 	(void)state;

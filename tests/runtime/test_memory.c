@@ -24,7 +24,7 @@ struct allocation {
 
 struct world {
 	uint64_t seed, random;
-	bool alone; /* nobody else gets addresses that it freed */
+	bool alone; /* no other thread gets addresses that it freed */
 	struct allocation places[PLACES];
 	size_t total;
 	unsigned char buffer[1 << 16], scratch[1 << 16];
@@ -354,7 +354,7 @@ static void test_one_thread_against_the_model(void **state)
 	run_job(live_with_model);
 }
 
-/* ---- several threads, and a coordinator that asks nobody */
+/* ---- several threads, and a coordinator that asks none */
 
 static _Atomic bool over;
 static _Atomic unsigned steps;

@@ -407,12 +407,12 @@ static uint64_t host_used_by(const struct job *job)
 	return bytes;
 }
 
-/* While another makes pinned memory nobody makes some ahead: its own calls of the driver would wait
- * too. Not for ever, and what is needed now is made. */
+/* While another makes pinned memory no other makes some ahead: its own calls of the driver would
+ * wait too. Not for ever, and what is needed now is made. */
 static void test_one_makes_some_ahead(void **state)
 {
 	(void)state;
-	/* Nobody waits for others for longer than some seconds; these do not go by. */
+	/* No process waits for others for longer than some seconds; these do not go by. */
 	clock_up();
 	clock_stop();
 	int ledger = begin_making();

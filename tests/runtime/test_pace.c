@@ -363,7 +363,8 @@ static void ask_for_memory(int socket)
 	}
 }
 
-/* Who asks for memory is about to use it: that is no idle time, however long the driver takes. */
+/* A thread that asks for memory is about to use it: that is no idle time, however
+ * long the driver takes. */
 static void test_asking_for_memory_tells(void **state)
 {
 	(void)state;
@@ -488,7 +489,7 @@ static void release_while_watched(int socket)
 	assert_false(active);
 }
 
-/* A context that may go goes when nobody asks for its events any more. */
+/* A context that may go goes when its events are not asked for any more. */
 static void test_watching_outlives_no_context(void **state)
 {
 	(void)state;

@@ -98,7 +98,7 @@ static void keep_idle(int socket)
 	assert_cuda(cuMemAllocManaged(&z, 12 * MiB, 1));
 }
 
-/* What a pool keeps and nobody uses is given up before anything is moved for its sake. */
+/* What a pool keeps unused is given up before anything is moved for its sake. */
 static void test_idle_memory_is_not_moved(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void make_pools(int socket)
 	assert_ptr_equal(found, pool);
 	assert_int_equal(fixed(), 0);
 	assert_cuda(cuMemsetD8Async(x, 7, 40 * MiB, a));
-	/* The current pool serves those who name none. */
+	/* The current pool serves calls that name none. */
 	assert_cuda(cuDeviceSetMemPool(0, pool));
 	y = take(10 * MiB, a);
 	assert_int_equal(figure(pool, CU_MEMPOOL_USED_CURRENT), 50 * MiB);
@@ -157,8 +157,8 @@ static void make_pools(int socket)
 	assert_int_equal(charged() + fixed(), 0);
 }
 
-/* Pools that the program makes move where nobody else can open them, keep to their size, and go
- * when their last memory does. */
+/* Pools that the program makes move where no other process can open them, keep to their size, and
+ * go when their last memory does. */
 static void test_pools_of_the_program(void **state)
 {
 	(void)state;
@@ -281,7 +281,7 @@ static void test_memory_goes_with_its_context(void **state)
 	run_job(lose_context);
 }
 
-/* ---- where nobody asked for it */
+/* ---- where it was not asked for */
 
 static void hold_what_stays(int socket)
 {
@@ -348,7 +348,7 @@ static void let_a_peer(int socket)
 	assert_int_equal(flags, CU_MEM_ACCESS_READWRITE);
 }
 
-/* Who may use a device's own pool may use what comes from it, also where that was
+/* A process that may use a device's own pool may use what comes from it, also where that was
  * said before anything came. */
 static void test_peers_before_the_first(void **state)
 {

@@ -106,7 +106,7 @@ static void check(struct world *w, const struct allocation *x)
 				 w->seed);
 }
 
-/* What is still on its way into it when it is freed must not come to anybody else. */
+/* What is still on its way into it when it is freed must not come to any other. */
 static void release(struct world *w, struct allocation *x)
 {
 	check(w, x);
@@ -238,7 +238,7 @@ static void test_one_thread_against_the_model(void **state)
 	run_job(live_with_model);
 }
 
-/* ---- several threads, and a coordinator that asks nobody */
+/* ---- several threads, and a coordinator that asks none */
 
 static _Atomic bool over;
 static _Atomic unsigned steps;
@@ -294,8 +294,8 @@ static void live_in_threads(int socket)
 		free(worlds[i]);
 }
 
-/* Several threads with streams of their own and one pool, whom a coordinator suspends and limits at
- * any moment, find what they wrote. */
+/* Several threads with streams of their own and one pool, which a coordinator suspends and limits
+ * at any moment, find what they wrote. */
 static void test_threads_against_the_model(void **state)
 {
 	(void)state;

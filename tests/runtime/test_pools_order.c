@@ -46,7 +46,7 @@ static void reuse(int socket)
 	assert_cuda(cuLaunchHostFunc(a, stand, &barrier));
 	assert_cuda(cuMemsetD8Async(x, 1, bytes, a));
 	assert_cuda(cuMemFreeAsync(x, a));
-	/* The stream itself has it again at once, and nobody waited. */
+	/* The stream itself has it again at once, and no thread waited. */
 	CUdeviceptr again = take(bytes, a);
 	assert_true(again == x);
 	assert_cuda(cuMemsetD8Async(again, 2, bytes, a));
@@ -61,7 +61,7 @@ static void reuse(int socket)
 	atomic_store(&barrier.open, true);
 	assert_cuda(cuStreamSynchronize(a));
 	expect(other, bytes, 3);
-	/* Now anybody may have it. */
+	/* Now any stream may have it. */
 	assert_true(take(bytes, b) == x);
 	assert_cuda(cuCtxSynchronize());
 }
@@ -90,7 +90,7 @@ static void free_after_events(int socket)
 	CUdeviceptr y = take(bytes, b);
 	assert_false(overlap(x, y, bytes));
 	atomic_store(&barrier.open, true);
-	/* Nobody waits for the stream itself. */
+	/* The stream itself is not waited for. */
 	assert_cuda(cuEventSynchronize(event));
 	eventually(cuStreamQuery(a) == CUDA_SUCCESS);
 	assert_true(take(bytes, b) == x);

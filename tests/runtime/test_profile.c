@@ -212,7 +212,7 @@ static void test_kernels_of_libraries(void **state)
 
 /* ---- a free that waits */
 
-static int hold[2]; /* the GPU works until somebody writes here */
+static int hold[2]; /* the GPU works until this is written */
 static CUdeviceptr freed;
 static _Atomic long freer;
 

@@ -1,5 +1,5 @@
-/* Suspension and limits of whole processes: who is held, what is free meanwhile, and what happens
- * when the driver refuses. */
+/* Suspension and limits of whole processes: which threads are held, what is free meanwhile, and
+ * what happens when the driver refuses. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -139,7 +139,7 @@ static void hold_contents(int socket)
 	stir_here(words, WORDS);
 	tell(socket, 'r');
 	hear(socket, 'g');
-	/* Where the wish was not met, nobody else has waited for it. */
+	/* Where the wish was not met, no other has waited for it. */
 	assert_cuda(cuStreamSynchronize(stream));
 	check_words(x + 100 * MiB, words);
 	tell(socket, 'd');
@@ -287,7 +287,7 @@ static void test_resume_waits_for_room(void **state)
 	end(&job);
 }
 
-/* Where all but a little of it fits and nobody leaves, it comes back all the same: two that wait
+/* Where all but a little of it fits and no other leaves, it comes back all the same: two that wait
  * for each other would wait for ever. The rest follows when there is room. */
 static void test_resume_without_a_part(void **state)
 {

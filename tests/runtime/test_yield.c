@@ -51,8 +51,8 @@ static void test_one_that_yields(void **state)
 	sw_share_page_close(other);
 }
 
-/* Between two steps of a program that is never idle there is a moment without work:
- * nobody begins anything then. */
+/* Between two steps of a program that is never idle there is a moment without work: no
+ * thread begins anything then. */
 static void test_a_moment_is_no_idle_time(void **state)
 {
 	(void)state;
@@ -63,7 +63,7 @@ static void test_a_moment_is_no_idle_time(void **state)
 	hear(job.socket, 'r');
 	hear_again();
 	uint64_t before = wait_for_silence();
-	/* However long somebody is kept from the processor, this idle time has only just begun. */
+	/* However long a thread is kept from the processor, this idle time has only just begun. */
 	atomic_store(&slot->idle_since_ns, now_ns() + 3600 * SECOND);
 	atomic_store(&slot->busy, 0);
 	for (unsigned i = 0; i < 100; i++)
@@ -77,7 +77,7 @@ static void test_a_moment_is_no_idle_time(void **state)
 }
 
 /* A neighbour that died at work, whose page was removed, shortened or is named no more, or whose
- * name another has now, holds up nobody and kills nobody. */
+ * name another has now, holds up none and kills none. */
 static void test_a_neighbour_that_is_gone(void **state)
 {
 	(void)state;
@@ -460,7 +460,7 @@ static void held_by_host(int socket)
 	hear(socket, 'e');
 }
 
-/* A program may give work behind something for which it waits itself: who is paced does not wait
+/* A program may give work behind something for which it waits itself: a paced process does not wait
  * for ever that it ends first. */
 static void test_held_by_the_program(void **state)
 {
@@ -766,7 +766,7 @@ static void test_one_without_files(void **state)
 	uint64_t before = wait_for_silence();
 	rest(SECOND / 2);
 	assert_int_equal(gpu_busy_ns(), before);
-	/* Nobody is there to be seen. */
+	/* None is there to be seen. */
 	assert_int_equal(unlink(beside("unseen")), 0);
 	eventually(gpu_busy_ns() > before);
 	tell(job.socket, 'e');

@@ -284,7 +284,7 @@ static void update_queue(struct model *m, size_t job, int64_t elapsed_ns)
 	}
 }
 
-/* Who runs stands before who waits, otherwise in the same order. */
+/* Running jobs stand before waiting ones, otherwise in the same order. */
 static void put_running_first(struct model *m, struct list *queue)
 {
 	size_t moved = 0;

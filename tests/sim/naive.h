@@ -14,10 +14,10 @@
  *     is an event of its own only if it comes strictly before the next end or arrival: at
  *     those, queues change anyway.
  *  3. At every event each running job has advanced by max(elapsed since the last event -
- *     overhead_ns, 0), whether it was moved or not. Who reaches its end without a further event
- *     pays nothing for the last stretch.
+ *     overhead_ns, 0), whether it was moved or not. A job that reaches its end without a further
+ *     event pays nothing for the last stretch.
  *  4. Preemption is free, and re-placing a running job is not a preemption.
- *  5. Orders are stable and kept between events: who ties stays where it was,
+ *  5. Orders are stable and kept between events: one that ties stays where it was,
  *     newcomers join at the tail.
  */
 #ifndef SW_TESTS_SIM_NAIVE_H

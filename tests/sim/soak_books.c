@@ -189,7 +189,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 				entry->keeps = event->gpus != 0 ? 1 : 2;
 		}
 		break;
-	case SW_EV_STAY: /* alone in its step: whether it starts, and who is sent away, is not known here */
+	case SW_EV_STAY: /* alone in its step: whether it starts, and which is sent away, is not known here */
 		if (meant && stands(books, entry)) {
 			entry->frees = false;
 			entry->keeps = entry->stop_rule == SW_STOP_IF_FREE ? 2 : entry->keeps;
@@ -230,7 +230,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		if (meant)
 			entry->leaves = 0;
 		break;
-	case SW_EV_UNMOVED: /* alone in its step, as SW_EV_STAY: who is sent away is not known here */
+	case SW_EV_UNMOVED: /* alone in its step, as SW_EV_STAY: which is sent away is not known here */
 	case SW_EV_ANEW:
 		if (meant)
 			books->bounces = books->turns_back = true;
@@ -425,7 +425,7 @@ static int sit_elsewhere(struct sw_soak_entry *entry, const struct sw_command *c
 static int check_command(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
 {
 	if (command->job >= books->count)
-		return sw_err_set(err, SW_EBUG, "a command names job %u, which nobody submitted", command->job);
+		return sw_err_set(err, SW_EBUG, "a command names job %u, which was not submitted", command->job);
 	struct sw_soak_entry *entry = &books->jobs[command->job];
 	switch ((enum sw_command_kind)command->kind) {
 	case SW_CMD_START:

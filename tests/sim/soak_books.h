@@ -1,5 +1,5 @@
-/* Books that the storm keeps beside the engine, from its commands alone: who runs, where, since
- * when. They share no code with the ledger. */
+/* Books that the storm keeps beside the engine, from its commands alone: which job runs, where,
+ * since when. They share no code with the ledger. */
 #ifndef SW_TESTS_SIM_SOAK_BOOKS_H
 #define SW_TESTS_SIM_SOAK_BOOKS_H
 

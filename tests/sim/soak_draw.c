@@ -133,7 +133,7 @@ static struct sw_transfer_cost draw_cost(struct sw_rng *rng)
 					 PICK(rng, 0, 1, 10, 55) * UINT64_C(1000000000)};
 }
 
-/* Another mix of assumptions than anybody wrote down. */
+/* Another mix of assumptions than those of any file. */
 static void vary(struct sw_rng *rng, struct sw_world *world)
 {
 	/* A quantum brings events, and events may cost every job more than a quantum gives it. */

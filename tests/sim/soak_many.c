@@ -125,7 +125,7 @@ static void hire(const struct sw_soak_plan *plan, struct desk *desk, uint64_t fi
 	desk->pid = pid;
 }
 
-/* A worker is gone. True if somebody took its place. */
+/* A worker is gone. True if another took its place. */
 static bool replace(const struct sw_soak_plan *plan, struct desk *desk, int status, uint32_t stride)
 {
 	char why[96];

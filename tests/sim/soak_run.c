@@ -139,7 +139,7 @@ static int judge(const struct sw_soak_case *drawn, const struct sw_policy *polic
 	return check_totals(drawn, policy, result, err);
 }
 
-/* Twice the same: nothing may depend on addresses, leftovers, whether somebody looks, or whether
+/* Twice the same: nothing may depend on addresses, leftovers, whether it is looked at, or whether
  * the engine was saved and loaded on the way. */
 static int compare(const struct sw_result *a, const struct sw_result *b, struct sw_err *err)
 {

@@ -184,7 +184,7 @@ static bool is_home(const struct sw_soak_books *books, uint32_t node)
 	return false;
 }
 
-/* Each GPU goes to a place that is free, or away; none does where somebody may come back to it. */
+/* Each GPU goes to a place that is free, or away; none does where a job may come back to it. */
 static struct sw_event draw_node_change(struct storm *storm)
 {
 	const struct sw_topology *topology = sw_engine_ledger(storm->engine)->topology;
@@ -343,7 +343,7 @@ static int step(struct storm *storm, sw_ns at, struct sw_err *err)
 	return r;
 }
 
-/* A new engine from the bytes of this one; nobody may notice. */
+/* A new engine from the bytes of this one; no one of them may notice. */
 static int reload(struct storm *storm, struct sw_err *err)
 {
 	struct sw_engine *loaded = NULL;
@@ -411,7 +411,7 @@ static int report_stall(struct storm *storm, uint32_t alive, struct sw_err *err)
 	if (job == NULL)
 		return sw_err_set(err, SW_EBUG, "%u jobs neither wait nor run", alive);
 	sw_engine_explain(storm->engine, job->id, why, sizeof why);
-	return sw_err_set(err, SW_EBUG, "%u jobs wait, nothing runs, nobody will wake the engine (%s, %s); job %u, %llu GiB: %s", alive,
+	return sw_err_set(err, SW_EBUG, "%u jobs wait, nothing runs, nothing will wake the engine (%s, %s); job %u, %llu GiB: %s", alive,
 			  sw_engine_policy(storm->engine), storm->config.placement->name, job->id.v,
 			  (unsigned long long)(job->gpu_memory_bytes / GIB), why);
 }
@@ -461,8 +461,8 @@ static int drain(struct storm *storm, struct sw_err *err)
 
 /* ---- one storm ---- */
 
-/* The higher the number of a model, the more it slows its neighbours; of the last
- * nobody knows anything. */
+/* The higher the number of a model, the more it slows its neighbours; of the
+ * last nothing is known. */
 static bool foretell(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
 {
 	uint32_t sum = 0;
@@ -522,7 +522,7 @@ static int blow(uint64_t seed, const struct sw_policy *policy, bool reloads, uin
 	int r = sw_engine_new(&storm.config, &storm.engine, err);
 	for (int s = 0; r == 0 && s < STEPS; s++)
 		r = one_gust(&storm, err);
-	/* Where the cluster may grow jobs may wait for that; and nobody answers for chaos where
+	/* Where the cluster may grow jobs may wait for that; and chaos is not answered for where
 	 * nothing can replace it. */
 	if (r == 0 && !storm.config.terms.may_grow && storm.config.fallback != NULL)
 		r = drain(&storm, err);

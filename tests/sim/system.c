@@ -280,9 +280,9 @@ static bool all_ended(struct system *s)
 	return true;
 }
 
-/* A job that completed did so because its process said 0; one that failed has the code that its
- * process gave. Both came to their own end: what a job would have said that was ended from
- * outside, nobody knows. */
+/* A job that completed did so because its process said 0; one that failed has the code that
+ * its process gave. Both came to their own end: what a job would have said that was ended
+ * from outside is not known. */
 static void check_ends(struct system *s)
 {
 	if (sw_brain_job_count(s->brain) < s->score.jobs_acknowledged)
@@ -303,11 +303,11 @@ static void check_ends(struct system *s)
 			sw_system_broke(s, "a job counts as ended that never came to its end", job);
 		if (strcmp(view.state, "CD") != 0 && strcmp(view.state, "F") != 0 &&
 		    !(strcmp(view.state, "CA") == 0 && s->cancelled[job % JOBS_MAX]))
-			sw_system_broke(s, "a job ended in a state that nobody asked for", job);
+			sw_system_broke(s, "a job ended in a state that was not asked for", job);
 	}
 }
 
-/* After the storm somebody puts all GPUs back. */
+/* After the storm all GPUs are put back. */
 static void make_whole(struct system *s, struct machine *machine)
 {
 	if (storms(s) || machine->brain == NULL || machine->present == ALL_GPUS)

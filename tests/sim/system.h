@@ -14,7 +14,7 @@ enum sw_system_policy {
 	SW_SYSTEM_SRTF,
 	SW_SYSTEM_CHAOS,   /* resizes and moves too */
 	SW_SYSTEM_GANDIVA, /* turns of seconds */
-	SW_SYSTEM_FIFO,	   /* stops nobody */
+	SW_SYSTEM_FIFO,	   /* stops none */
 };
 
 struct sw_system_plan {

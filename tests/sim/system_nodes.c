@@ -24,7 +24,7 @@ static const char *name_gpus(const struct machine *machine, uint64_t mask, char 
 	return text;
 }
 
-/* Somebody else who runs the same job anywhere, or sits on the same GPU here. */
+/* Another run of the same job anywhere, or sits on the same GPU here. */
 static void check_alone(struct system *s, const struct machine *here, const struct process *fresh)
 {
 	for (uint32_t n = 0; n < s->plan->nodes; n++) {
@@ -45,8 +45,9 @@ static void check_alone(struct system *s, const struct machine *here, const stru
 	}
 }
 
-/* What all processes on a GPU need, standing still or not, but for those whose memory has left it,
- * must fit into it; who does not say needs all of it. Chaos changes what jobs need as they run. */
+/* What all processes on a GPU need, standing still or not, but for those whose memory has
+ * left it, must fit into it; one that does not say needs all of it. Chaos changes what
+ * jobs need as they run. */
 static void check_memory(struct system *s, const struct machine *machine)
 {
 	for (uint32_t g = 0; g < GPUS && s->plan->policy != SW_SYSTEM_CHAOS; g++) {
@@ -277,8 +278,8 @@ void sw_system_agent_hears(struct system *s, const struct message *message)
 	sw_answer_free(answer);
 }
 
-/* The GPUs that are there when the agent comes back: at least one. What runs on others does so
- * until somebody stops it. */
+/* The GPUs that are there when the agent comes back: at least one. What runs on others does
+ * so until it is stopped. */
 static void refit(struct system *s, struct machine *machine)
 {
 	uint64_t before = machine->present;

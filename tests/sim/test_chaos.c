@@ -70,7 +70,7 @@ static void test_all_manners(void **state)
 			sw_result_free(simulate(seed, manners[m], 10));
 }
 
-/* Aim: a policy without manners is thrown out, and the result tells by whom it was
+/* Aim: a policy without manners is thrown out, and the result tells by which policy it was
  * replaced, when and why. */
 static void test_fallback_is_reported(void **state)
 {

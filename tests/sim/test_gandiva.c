@@ -102,7 +102,7 @@ static void test_early_feedback(void **state)
 }
 
 /* Aim: six equal jobs on four GPUs end within two turns of each other, and all of them when the
- * work and its suspensions are done: nobody was favoured, no GPU stood idle. */
+ * work and its suspensions are done: none was favoured, no GPU stood idle. */
 static void test_equal_turns_to_the_end(void **state)
 {
 	(void)state;

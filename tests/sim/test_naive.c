@@ -60,7 +60,7 @@ static void expect_lives(const struct sw_naive_cluster *cluster, const struct sw
 	}
 }
 
-/* Aim: fifo lets nobody pass a job that does not fit; fjf lets everybody who fits. */
+/* Aim: fifo lets none pass a job that does not fit; fjf lets every one that fits. */
 static void test_arrival_order(void **state)
 {
 	(void)state;
@@ -71,7 +71,7 @@ static void test_arrival_order(void **state)
 	expect_lives(&one_node, &rules, jobs, (struct life[]){{0, 10, 0, 0}, {10, 20, 0, 0}, {2, 3, 0, 0}}, 3);
 }
 
-/* Aim: an end and an arrival at one moment are one event, so that the GPUs of who leaves
+/* Aim: an end and an arrival at one moment are one event, so that the GPUs of a job that leaves
  * go to the first in line. */
 static void test_end_meets_arrival(void **state)
 {
@@ -100,8 +100,8 @@ static void test_ranks(void **state)
 	expect_lives(&one_node, &rules, jobs, (struct life[]){{0, 30, 1, 0}, {2, 22, 0, 0}, {3, 9, 0, 0}}, 3);
 }
 
-/* Aim: who ties with a newcomer keeps its place; a newcomer that is shorter by any bit does not
- * tie. */
+/* Aim: one that ties with a newcomer keeps its place; a newcomer that is shorter
+ * by any bit does not tie. */
 static void test_ties(void **state)
 {
 	(void)state;
@@ -124,8 +124,8 @@ static void test_worked_example(void **state)
 		     (struct life[]){{0, 2, 0, 0}, {2, 10, 0, 0}, {10, 16, 0, 0}}, 3);
 }
 
-/* Aim: on 8 GPUs 3250 GPU seconds are full after 406.25 s, noticed at 407; each queue goes on
- * with who left it first. */
+/* Aim: on 8 GPUs 3250 GPU seconds are full after 406.25 s, noticed at 407; each queue goes on with
+ * the one that left it first. */
 static void test_las_demotion(void **state)
 {
 	(void)state;
@@ -164,8 +164,8 @@ static void test_las_promotion(void **state)
 		     (struct life[]){{0, 2203, 1, 1}, {407, 610, 0, 0}}, 2);
 }
 
-/* Aim: within a queue who runs stands before who waits, so that a job that was let past is not
- * preempted by the one it passed. */
+/* Aim: within a queue running jobs stand before waiting ones, so that a job that was let past is
+ * not preempted by the one it passed. */
 static void test_las_backfill(void **state)
 {
 	(void)state;

@@ -78,7 +78,7 @@ static void test_gains(void **state)
 	}
 }
 
-/* Aim: in a world where nothing is known of sharing, or of models that nobody profiled, packing
+/* Aim: in a world where nothing is known of sharing, or of models without a profile, packing
  * changes nothing at all. */
 static void test_nothing_to_share(void **state)
 {

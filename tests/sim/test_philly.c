@@ -164,7 +164,7 @@ static void test_quotas_and_delays(void **state)
 	assert_true(lent->has_quotas && lent->summary.share_delay_avg_s > 0);
 }
 
-/* Aim: who is below its tenant's quota and waits, waits for a place. */
+/* Aim: a job that is below its tenant's quota and waits, waits for a place. */
 static void test_waiting_for_a_place_is_no_share_delay(void **state)
 {
 	const struct fixture *fixture = *state;

@@ -106,7 +106,7 @@ static void test_what_sharing_gains(void **state)
 	SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = draw(3, 6000, 0);
 	struct sw_summary shared = simulate(*state, trace, &sw_policy_sharewell, NULL),
 			  alone = simulate(*state, trace, &sw_policy_sharewell, "1");
-	print_message("average %.0f s, where nobody shares %.0f s\n", shared.jct_avg_s, alone.jct_avg_s);
+	print_message("average %.0f s, where no job shares %.0f s\n", shared.jct_avg_s, alone.jct_avg_s);
 	assert_true(alone.jct_avg_s > 1.1 * shared.jct_avg_s);
 }
 

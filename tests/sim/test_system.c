@@ -87,8 +87,8 @@ static void test_an_outage_costs_no_run(void **state)
 static void test_known_lives(void **state)
 {
 	(void)state;
-	/* under gandiva one was stopped for a job that its node did not take, and nobody
-	 * looked at the node again */
+	/* under gandiva one was stopped for a job that its node did not take, and the node
+	 * was not looked at again */
 	live(1057);
 	/* under gandiva one stood still on another node than that on which it took
 	 * turns, which did not take it */

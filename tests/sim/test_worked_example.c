@@ -1,6 +1,6 @@
 /* The worked example of Tiresias's talk, through the simulator: two GPUs and three jobs (GPUs,
- * seconds) J1(2,2) J2(1,8) J3(2,6), all at time zero; and the plainest queue of all, whose
- * answer anybody can add up. */
+ * seconds) J1(2,2) J2(1,8) J3(2,6), all at time zero; and the plainest queue of all, whose answer
+ * can be added up by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

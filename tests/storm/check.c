@@ -197,7 +197,7 @@ static bool was_killed(const struct evidence *evidence, uint64_t job, uint32_t e
 			if (run->pid == victim->pid)
 				return true;
 		}
-		/* One that had not come to say that it starts: nobody else could be it. */
+		/* One that had not come to say that it starts: no other could be it. */
 		if (parts < NODES)
 			return true;
 	}
@@ -395,7 +395,7 @@ static bool has_id(const json_t *jobs, const char *name, uint64_t id)
 	return false;
 }
 
-/* Who heard yes finds all jobs, once; who heard nothing all or none. */
+/* A client that heard yes finds all jobs, once; one that heard nothing all or none. */
 static void check_submit(struct cluster *cluster, const struct job_plan *plan, const json_t *jobs)
 {
 	size_t asked = plan->array > 0 ? plan->array : 1, found = count_named(jobs, plan->name);

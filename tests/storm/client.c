@@ -1,4 +1,5 @@
-/* Those who submit: HTTP over the controller's socket, as a client in any language would do it. */
+/* The clients that submit: HTTP over the controller's socket, as a client in
+ * any language would do it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -148,8 +149,8 @@ static void submit(const struct client *client, struct job_plan *job)
 	SW_CLEANUP(sw_freep) char *body = describe(client, job);
 	json_t *answer = NULL;
 	int status = -1;
-	/* Where nobody is, nothing was said: it is said again. An answer that does not come leaves
-	 * it open, but for those who have a key: they ask again. */
+	/* Where none is, nothing was said: it is said again. An answer that does not come leaves it
+	 * open, but for those that have a key: they ask again. */
 	for (int64_t end_ns = boot_now_ns() + PATIENCE_S * SW_NS_PER_S; body != NULL && boot_now_ns() < end_ns; rest_us(AGAIN_US)) {
 		status = ask(client->cluster->socket, "POST", "/v1/jobs", body, job->has_key ? job->name : NULL, &answer);
 		if (status > 0 && status != 503 && status != 429)

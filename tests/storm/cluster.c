@@ -128,7 +128,7 @@ static void take_up(struct cluster *cluster, pid_t pid, int status)
 		if (daemon->pid != pid)
 			continue;
 		daemon->pid = 0;
-		/* Who is told to end may not have come so far as to listen. */
+		/* A process that is told to end may not have come so far as to listen. */
 		if (daemon->was_killed || (daemon->was_told && (status == 0 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM))))
 			return;
 		violation(cluster, CHECK_HEALTH, "%s ended by itself with status 0x%x; see %s/%s.log", daemon->name, (unsigned)status,
@@ -136,8 +136,7 @@ static void take_up(struct cluster *cluster, pid_t pid, int status)
 		daemon->back_at_ns = boot_now_ns() + SW_NS_PER_S / 5;
 		return;
 	}
-	/* An orphan: a supervisor, a nursery, or what they left. Nobody but the storm kills
-	 * them. */
+	/* An orphan: a supervisor, a nursery, or what they left. Only the storm kills them. */
 	if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL && WTERMSIG(status) != SIGTERM && WTERMSIG(status) != SIGUSR1 &&
 	    WTERMSIG(status) != SIGHUP)
 		violation(cluster, CHECK_HEALTH, "process %ld died by signal %d", (long)pid, WTERMSIG(status));
@@ -207,7 +206,7 @@ bool cluster_stop(struct cluster *cluster)
 	return left == 0;
 }
 
-/* ---- who is who */
+/* ---- which process is which */
 
 static void read_name(pid_t pid, char name[32])
 {
@@ -325,7 +324,7 @@ size_t cluster_processes(struct cluster *cluster, char *names, size_t size)
 		enum target kind;
 		if (!process->chosen || process->state == 'Z' || is_daemon(cluster, process->pid))
 			continue;
-		/* Who is unknown and belongs to nobody is an orphan of a job; a
+		/* A process that is unknown and belongs to none is an orphan of a job; a
 		 * sampler ends with its agent. */
 		bool known = classify(process->pid, process->parent, &kind, name);
 		if ((known && kind == KILL_NURSERY) || (!known && (process->parent != getpid() || strcmp(name, "sw:sampler") == 0)))

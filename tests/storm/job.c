@@ -92,7 +92,7 @@ static void begin_run(const struct witness *witness)
 		close(fd);
 }
 
-/* Parts of a gang share the lock of their epoch; nobody of another epoch of the job may live.
+/* Parts of a gang share the lock of their epoch; no process of another epoch of the job may live.
  * Others are asked about without being locked, so that two parts do not meet in the question. */
 static void lock_epoch(const struct witness *witness)
 {
@@ -176,7 +176,7 @@ static void sleep_ms(uint64_t ms)
 }
 
 /* They live on after their parent, as long again, and keep all its locks, but not its streams:
- * nobody hears them end. */
+ * their end is not heard. */
 static void beget(uint64_t count, uint64_t kind, uint64_t duration_ms)
 {
 	for (uint64_t i = 0; i < count; i++) {

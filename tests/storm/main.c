@@ -38,7 +38,7 @@ static const char *const check_names[CHECKS] = {
 	[CHECK_MEMORY] = "GPU memory has what the job put there",
 	[CHECK_REPLAY] = "a restart changes nothing",
 	[CHECK_LEFT] = "no process is left",
-	[CHECK_HEALTH] = "nobody dies unless killed",
+	[CHECK_HEALTH] = "no job dies unless killed",
 };
 
 static uint64_t sum(const uint64_t *values, size_t count)

@@ -1,9 +1,10 @@
 /* The storm: a cluster of real processes whose parts are killed (-9) at random moments while jobs
  * are submitted, and what must hold all the same.
  *
- * A round is drawn from its seed: jobs, who submits them when, and who is killed when. The plan of
- * a seed is always the same; how the processes of the machine interleave is not, so a replay plays
- * the same plan and not the same race. Rounds share a cluster, a batch of them at a time.
+ * A round is drawn from its seed: jobs, which client submits them when, and what is killed
+ * when. The plan of a seed is always the same; how the processes of the machine interleave
+ * is not, so a replay plays the same plan and not the same race. Rounds share a cluster, a
+ * batch of them at a time.
  *
  * Each job is a witness of its own (job.c, a program without sanitizers, since the GPU runtime is
  * preloaded into it): it notes when it starts and ends, counts its work, and holds locks on its
@@ -206,7 +207,7 @@ __attribute__((format(printf, 3, 4))) void violation(struct cluster *cluster, en
 /* ---- clients (client.c) */
 
 /* One request, with a key unless that is NULL; the status of the answer, 0: none came although the
- * request was sent (or part of it), -1: nobody was there. The caller frees the body. */
+ * request was sent (or part of it), -1: none was there. The caller frees the body. */
 int ask(const char *socket, const char *method, const char *path, const char *body, const char *key, json_t **ret_answer);
 /* The same again and again until there is an answer; 0: none within `patience_ns`. */
 int ask_patiently(struct cluster *cluster, const char *path, int64_t patience_ns, json_t **ret_answer);

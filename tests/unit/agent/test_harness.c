@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* Aim: supervisors, jobs and what jobs have sent away end with the case that started them, though
- * nobody has stopped them. */
+ * they were not stopped. */
 static void test_nothing_is_left(void **unused)
 {
 	(void)unused;

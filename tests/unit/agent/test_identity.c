@@ -1,4 +1,4 @@
-/* Who an agent is: its folder and how often it was started there. */
+/* Which agent it is: its folder and how often it was started there. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -26,7 +26,7 @@
 static const char *roles_of(const struct sw_route *route)
 {
 	if (route->roles == SW_ROLE_NOBODY)
-		return "anybody";
+		return "nothing";
 	if ((route->roles & SW_ROLE_USER) != 0)
 		return (route->roles & SW_ROLE_AGENT) != 0 ? "all roles" : "user";
 	return route->roles == SW_ROLE_AGENT ? "agent" : "operator";

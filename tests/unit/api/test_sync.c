@@ -475,7 +475,7 @@ static void refuse_answer(const char *text, const char *complaint)
 }
 
 /* An answer that says nothing for certain is refused as a whole: half a list of wishes would stop
- * runs that nobody wants stopped. */
+ * runs that are not to be stopped. */
 static void test_bad_answers(void **state)
 {
 	(void)state;
@@ -628,7 +628,7 @@ static void test_in_steps(void **state)
 	free(runs);
 }
 
-/* What is too long to be parsed at one go is not read: of a run nobody knows which, of an inventory
+/* What is too long to be parsed at one go is not read: of a run that is not known, of an inventory
  * that it is the node's trouble; what no table knows may be of any size. */
 static void test_long_pieces(void **state)
 {

@@ -1,4 +1,5 @@
-/* Errors as people read them: the first one wins, nobody need listen, nothing overflows. */
+/* Errors as people read them: the first one wins, the text need not be wanted, nothing
+ * overflows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +59,7 @@ static void test_nothing_without_fact(void **state)
 	assert_string_equal(err.hint, "");
 }
 
-/* Every function takes NULL for "nobody listens". */
+/* Every function takes NULL where the text is not wanted. */
 static void test_nobody_listens(void **state)
 {
 	(void)state;

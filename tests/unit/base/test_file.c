@@ -259,13 +259,13 @@ static void test_open_errors(void **state)
 	assert_int_equal(count_entries(), 1);
 }
 
-/* What sw_output_open() says to somebody who is neither root nor the owner of the folder,
+/* What sw_output_open() says to a user that is neither root nor the owner of the folder,
  * which has the given mode. */
 static int open_as_stranger(const char *path, mode_t folder_mode, struct sw_err *err)
 {
 	uid_t user = geteuid();
 	assert_int_equal(chmod(".", folder_mode), 0);
-	/* Root may write anything, so it becomes nobody for a moment. */
+	/* Root may write anything, so it becomes user nobody for a moment. */
 	if (user == 0 && seteuid(65534) != 0)
 		skip();
 	struct sw_output *output = NULL;

@@ -173,7 +173,7 @@ static void test_empty(void **state)
 }
 
 /* The check of the invariants sees a wrong order, a wrong end, a wrong count, a child above its
- * parent, and marks that nobody has or knows. */
+ * parent, and marks that no member has. */
 static void test_is_sound_finds_faults(void **state)
 {
 	(void)state;

@@ -59,8 +59,7 @@ static void test_all_or_none(void **state)
 	err = (struct sw_err){0};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &bob, &cancels, (uint64_t[]){1, 2}, 2, &records, &err), SW_EDENIED);
 	assert_string_equal(err.fact, "job 1 belongs to another user");
-	/* Whose job it is comes before whether it has ended: somebody else's is never left
-	 * alone. */
+	/* Whose job it is comes before whether it has ended: another user's is never left alone. */
 	const struct sw_change skips = {.kind = SW_RECORD_CANCEL, .verb = "cancel", .skips_ended = true};
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &bob, &skips, (uint64_t[]){3}, 1, &records, NULL), SW_EDENIED);
 	assert_int_equal(sw_brain_propose_changes(desk->brain, &alice, &skips, (uint64_t[]){0}, 1, &records, NULL), SW_ENOTFOUND);
@@ -157,8 +156,8 @@ static void submit_dependents(struct desk *desk)
 	desk_apply(desk, &records, NULL);
 }
 
-/* Aim: who waits for others is judged when all have been changed: who goes too is cancelled, not
- * ended for want of another, and the rest follows. */
+/* Aim: a job that waits for others is judged when all have been changed: one that goes too is
+ * cancelled, not ended for want of another, and the rest follows. */
 static void test_dependents(void **state)
 {
 	struct desk *desk = *state;
@@ -217,8 +216,8 @@ static void tick(struct sw_brain *brain, sw_ns now)
 }
 
 /* Aim: a journal that ends between the records of one request, which it promises not to, comes to a
- * sound state all the same: what is there acts, the controller wakes at once and decides, and who
- * waited for the cancelled is let go or ended. */
+ * sound state all the same: what is there acts, the controller wakes at once and decides, and a job
+ * that waited for the cancelled is let go or ended. */
 static void test_a_journal_that_was_cut(void **state)
 {
 	struct desk *desk = *state;
@@ -235,7 +234,7 @@ static void test_a_journal_that_was_cut(void **state)
 		struct sw_job_view view;
 		for (uint64_t job = 1; job <= 11; job++) {
 			/* 2 is gone, and 7 wanted no more than that; where 1 is gone too, so are
-			 * those who wanted it to do well. Both GPUs are in use. */
+			 * those that wanted it to do well. Both GPUs are in use. */
 			bool gone = job == 2 || (kept >= 2 && (job == 1 || (job >= 4 && job <= 6))) || (kept >= 3 && job == 8) ||
 				    (kept >= 4 && job == 9);
 			bool runs = kept == 1 ? job == 1 || job == 3 : job == 3 || job == 7;

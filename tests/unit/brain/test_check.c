@@ -144,7 +144,7 @@ struct sw_engine_room __wrap_sw_engine_room(const struct sw_engine *engine)  /* 
 	return room;
 }
 
-/* Nodes that nobody has, until there is room for `left` GPUs. */
+/* Nodes that do not exist, until there is room for `left` GPUs. */
 static void invent_nodes(struct desk *desk, uint32_t left)
 {
 	const struct sw_topology *topology = desk->brain->engine->topology;

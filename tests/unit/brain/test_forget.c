@@ -115,7 +115,7 @@ static void test_keeps_for_a_time(void **state)
 	assert_true(sw_brain_next(bench->brain) <= bench->now);
 	assert_int_equal(tick(bench), 1);
 	assert_true(knows(bench, 2));
-	/* It is still needed: nobody asks again at once. */
+	/* It is still needed: it is not asked again at once. */
 	assert_int_equal(tick(bench), 0);
 	assert_true(sw_brain_next(bench->brain) > bench->now);
 }
@@ -144,7 +144,7 @@ static void test_stays_while_needed(void **state)
 	assert_false(knows(bench, lives) || knows(bench, first) || knows(bench, waits));
 }
 
-/* Aim: who depends on a job that has left hears what became of it. */
+/* Aim: a job that depends on one that has left hears what became of it. */
 static void test_depends_on_the_past(void **state)
 {
 	struct bench *bench = *state;

@@ -1,4 +1,4 @@
-/* Limits of jobs that run, in the controller's brain: who may set which, and
+/* Limits of jobs that run, in the controller's brain: which user may set which, and
  * that agents hear of them. */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void test_a_limit_is_news_and_lasts(void **state)
 	assert_true(sw_brain_job(desk->brain, desk->now, 1, &view) && view.limit_bytes == 0 && view.limit_milli == 300);
 }
 
-/* Aim: a job that asked for memory hears that as its limit, and one that somebody set
+/* Aim: a job that asked for memory hears that as its limit, and one that a user set
  * only where it is lower. */
 static void test_a_limit_stays_within_what_the_job_gets(void **state)
 {

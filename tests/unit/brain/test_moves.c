@@ -1,7 +1,7 @@
 /* Runs that go on on other GPUs of their node. */
 #include "unit/brain/bench.h"
 
-/* A policy that has every job at the first free GPU, but for a while when it moves nobody. */
+/* A policy that has every job at the first free GPU, but for a while when it moves none. */
 #define RESTS_FROM (2000 * SW_NS_PER_S)
 #define RESTS_UNTIL (9000 * SW_NS_PER_S)
 static sw_ns tidy(struct sw_plan *plan)
@@ -122,7 +122,7 @@ static void test_moves(void **state)
 	assert_non_null(strstr(look(bench, 1).unmoved, "did not say in time"));
 }
 
-/* Aim: a run that cannot go has its GPU again, and who was given it in the
+/* Aim: a run that cannot go has its GPU again, and the run that was given it in the
  * meantime begins elsewhere. */
 static void test_stays(void **state)
 {
@@ -227,8 +227,8 @@ static void test_begins_anew(void **state)
 	STATE(2, "CF");
 }
 
-/* Aim: one that was suspended on its way and has to stay keeps its state: who was given its GPU in
- * the meantime begins elsewhere, unless it has begun there. */
+/* Aim: one that was suspended on its way and has to stay keeps its state: the run that was given
+ * its GPU in the meantime begins elsewhere, unless it has begun there. */
 static void test_stays_suspended(void **state)
 {
 	struct bench *bench = *state;
@@ -298,8 +298,8 @@ static void test_moves_together(void **state)
 	assert_int_equal(look(bench, 2).gpu_mask, 2);
 }
 
-/* Aim: who goes anywhere goes neither where somebody stands still nor where somebody has not left
- * yet, while there are others. */
+/* Aim: a run that goes anywhere goes neither where one stands still nor where one has not left yet,
+ * while there are others. */
 static void test_moves_anywhere(void **state)
 {
 	struct bench *bench = *state;

@@ -211,8 +211,8 @@ static void test_no_such_order(void **state)
 	sw_brain_answer_free(answer);
 }
 
-/* A pre-run has a longer name than its job: where that is too much, the submit is refused and
- * nobody waits for an order that cannot be. */
+/* A pre-run has a longer name than its job: where that is too much, the submit is refused and no
+ * job waits for an order that cannot be. */
 static void test_prerun_is_a_request(void **state)
 {
 	struct desk *desk = *state;

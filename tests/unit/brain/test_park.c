@@ -1,4 +1,4 @@
-/* Runs that are parked in place of stopped: who stands still, who goes on, who has to give way. */
+/* Runs that are parked in place of stopped: which job stands still, goes on, has to give way. */
 #include "unit/brain/bench.h"
 
 /* Job 1 runs on both GPUs with 20 GiB of each and is preempted by job 2. */
@@ -214,7 +214,7 @@ static void test_others_are_stopped(void **state)
 	assert_non_null(strstr(why, "Z for job 2 (guaranteed, user 1000)"));
 }
 
-/* Aim: what was not seen running is not stopped yet: nobody knows what it has to keep. */
+/* Aim: what was not seen running is not stopped yet: what it has to keep is not known. */
 static void test_what_has_not_started_is_not_parked(void **state)
 {
 	struct bench *bench = *state;

@@ -117,7 +117,7 @@ static void test_refused_after_a_late_word(void **state)
 	assert_false(is_wished_deep(bench, 1));
 }
 
-/* Aim: who cannot be taken off whole at all is told at once, and nothing happens to it. */
+/* Aim: one that cannot be taken off whole at all is told at once, and nothing happens to it. */
 static void test_cannot_be_deep(void **state)
 {
 	struct bench *bench = *state;

@@ -126,7 +126,7 @@ static void test_fewer_while_jobs_run(void **state)
 	sw_brain_answer_free(answer);
 }
 
-/* Aim: who ended well before the GPU was gone has ended, though both are heard at once. */
+/* Aim: a job that ended well before the GPU was gone has ended, though both are heard at once. */
 static void test_ended_in_time(void **state)
 {
 	struct desk *desk = *state;
@@ -211,7 +211,7 @@ static void test_parked(void **state)
 	sw_brain_answer_free(answer);
 }
 
-/* Aim: an agent that names one GPU several times hurts nobody, there and back. */
+/* Aim: an agent that names one GPU several times hurts none, there and back. */
 static void test_one_name_for_all(void **state)
 {
 	struct desk *desk = *state;
@@ -255,8 +255,8 @@ static void test_blind(void **state)
 	assert_int_equal(look_at_node(desk).gpus, 0);
 }
 
-/* Aim: a run that is still on a GPU that is gone, on its way to others, starts anew: nobody could
- * tell us that it cannot leave. */
+/* Aim: a run that is still on a GPU that is gone, on its way to others, starts anew: it could not
+ * be told that it cannot leave. */
 static void test_on_its_way(void **state)
 {
 	struct desk *desk = *state;

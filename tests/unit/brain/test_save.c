@@ -125,8 +125,8 @@ static void draw_failure(struct sw_rng *rng, char *text, size_t size)
 		 sw_rng_below(rng, 2) == 0 ? "/data/x" : "");
 }
 
-/* About any job; mostly one that runs, and nothing that no agent would say: nobody starts a run
- * before those of the same job before it are gone. */
+/* About any job; mostly one that runs, and nothing that no agent would say: no run starts before
+ * those of the same job before it are gone. */
 static enum sw_record_kind draw_report(struct sw_rng *rng, const struct sw_brain *brain, sw_ns now, char *body, size_t size)
 {
 	static const char *const states[] = {"running", "running", "exited", "exited", "gone", "off", "refused", "moved", "unmoved"};
@@ -201,7 +201,7 @@ static enum sw_record_kind draw_move(struct sw_rng *rng, const struct sw_brain *
 	return SW_RECORD_MOVE;
 }
 
-/* Of a job that runs, if one is found; beside those who are there, or anybody. */
+/* Of a job that runs, if one is found; beside those that are there, or any. */
 static enum sw_record_kind draw_speed(struct sw_rng *rng, const struct sw_brain *brain, char *body, size_t size)
 {
 	struct sw_neighbour_view there[SW_SYNC_JOBS_LISTED];
@@ -621,7 +621,7 @@ static void test_damaged(void **state)
 	sw_brain_free(brain);
 }
 
-/* Aim: a configuration with another policy takes over, unless somebody chose one while it ran. */
+/* Aim: a configuration with another policy takes over, unless one was chosen while it ran. */
 static void test_policy_of_the_configuration(void **state)
 {
 	(void)state;

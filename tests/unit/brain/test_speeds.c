@@ -42,7 +42,7 @@ static void test_speeds(void **state)
 	assert_int_equal(say_speed(desk, speed), 0);
 	assert_int_equal(sw_job_speed_milli(seen, engine_job), 0);
 	speed.iteration_ns = 1250;
-	speed.beside = (struct sw_sync_jobs){{job, 99}, 2}; /* one of whom is not known here */
+	speed.beside = (struct sw_sync_jobs){{job, 99}, 2}; /* one of which is not known here */
 	assert_int_equal(say_speed(desk, speed), 0);	    /* too soon */
 	desk_pass_time(desk, 5 * SW_NS_PER_S);
 	assert_int_equal(say_speed(desk, speed), 1);
@@ -63,8 +63,8 @@ static void test_speeds(void **state)
 	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 1);
 	assert_int_equal(say_speed(desk, (struct sw_sync_speed){.iteration_ns = 2000, .beside = {{job}, 1}}), 0);
 	assert_int_equal(sw_job_speed_milli(seen, engine_job), 500);
-	/* Of others that never were alone, one of its kind takes what it took; one of another
-	 * kind has nobody to ask. */
+	/* Of others that never were alone, one of its kind takes what it took; one of
+	 * another kind has none to ask. */
 	static const char *const commands[] = {"{\"command\": [\"b\"]}", "{\"command\": [\"a\"]}"};
 	for (int like = 0; like < 2; like++) {
 		desk_say(desk, job, like == 0 ? 2 : 1, SW_RUN_EXITED, 0);
@@ -101,8 +101,9 @@ static void test_jobs_are_packed_by_their_names(void **state)
 	desk_expect_why(desk, 1, "shares gpu0 with job 3");
 	desk_expect_why(desk, 3, "shares gpu0 with job 1");
 	desk_expect_why(desk, 4, "its model has no profile yet");
-	/* Who names a model that there is not is told. */
-	static const char *const warnings[] = {"", "", "nobody knows the model 'only mine'; 'sharewell profile' measures one", ""};
+	/* A user that names a model that there is not is told. */
+	static const char *const warnings[] = {"", "", "there is no profile of the model 'only mine'; 'sharewell profile' measures one",
+					       ""};
 	for (uint64_t job = 1; job <= 4; job++) {
 		struct sw_job_view view;
 		assert_true(sw_brain_job(desk->brain, desk->now, job, &view));
@@ -127,7 +128,7 @@ static void test_measured_profiles_reach_policies(void **state)
 {
 	struct desk *desk = *state;
 	sw_records records = {0};
-	struct sw_profile idle = *sw_profiles_find(desk_config.profiles, "nobody knows it");
+	struct sw_profile idle = *sw_profiles_find(desk_config.profiles, "not known");
 	idle.name = "only mine";
 	idle.busy_milli = 100;
 	idle.busy_known = true;
@@ -211,7 +212,7 @@ static void test_slowdowns_reach_policies(void **state)
 	uint32_t before = told(desk, 1, 3), once;
 	desk_pass_time(desk, 10 * SW_NS_PER_S);
 	/* Twice, of either side, with much the same outcome: believed. The first is taken in at
-	 * once, what follows some seconds later, without another word of anybody. */
+	 * once, what follows some seconds later, without another word. */
 	desk->runs[0].speed = (struct sw_sync_speed){.alone_ns = 1000, .iteration_ns = 2000, .iterations = 9, .beside = {{3}, 1}};
 	desk_sync_and_drop(desk);
 	assert_int_equal(desk->brain->lesson_count, 0);

@@ -1,4 +1,4 @@
-/* By whom, when and why a run was stopped: as people see it, and as the order for the
+/* By which user, when and why a run was stopped: as people see it, and as the order for the
  * job's own log says it. */
 #include "unit/brain/bench.h"
 
@@ -116,7 +116,7 @@ static void test_by_people(void **state)
 }
 
 /* Aim: a job that is let go, and takes the GPUs of another by that, is what stopped the other: not
- * the user who let it go. */
+ * the user that let it go. */
 static void test_not_by_who_let_another_go(void **state)
 {
 	struct bench *bench = *state;

@@ -65,7 +65,7 @@ static void test_stops(void **state)
 	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){2})->stop_rule, SW_STOP_SUSPEND);
 }
 
-/* Aim: a state that is saved and loaded has the world, its terms and who chose it. */
+/* Aim: a state that is saved and loaded has the world, its terms and the user that chose it. */
 static void test_restart(void **state)
 {
 	struct desk *desk = *state;

@@ -463,7 +463,7 @@ static void fail_input(struct desk *desk, uint64_t job, const char *path)
 	end_with(desk, job, (struct sw_sync_run){.code = 1, .failure = "incorrect-input", .failure_line = "gone", .failure_path = path});
 }
 
-/* An input that two jobs failed on is flagged for those who name it later, for a day. */
+/* An input that two jobs failed on is flagged for jobs that name it later, for a day. */
 static void test_bad_inputs(void **state)
 {
 	struct desk *desk = *state;

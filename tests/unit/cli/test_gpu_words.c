@@ -29,7 +29,7 @@ static void test_limits(void **state)
 	expect(sw_cli_limit, "{}", "all that it got of its GPUs");
 }
 
-/* Figures that nobody knows are left out. */
+/* Figures that are not known are left out. */
 static void test_figures(void **state)
 {
 	(void)state;

@@ -236,7 +236,7 @@ static const struct sw_cli_option followed_operands[] = {
 	{"WORDS", .kind = SW_CLI_TEXTS, .about = "x", .offset = offsetof(struct followed, words)},
 };
 
-/* Where a command line of somebody else follows, options end at its first word; a letter h of
+/* Where a command line of another program follows, options end at its first word; a letter h of
  * one's own is not help. */
 static void test_words_follow(void **state)
 {

@@ -86,7 +86,7 @@ static void test_weighed(void **state)
 }
 
 /* Aim: each metric becomes the part that it is of, and none is 0, which would say
- * that nobody measured it. */
+ * that it was not measured. */
 static void test_parts(void **state)
 {
 	(void)state;

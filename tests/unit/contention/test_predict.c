@@ -165,7 +165,7 @@ static void test_sets(void **state)
 	}
 }
 
-/* A job that uses nothing suffers from nobody, and a crowd of greedy ones stays within the cap. */
+/* A job that uses nothing suffers from none, and a crowd of greedy ones stays within the cap. */
 static void test_extremes(void **state)
 {
 	(void)state;

@@ -315,7 +315,7 @@ static void test_busy(void **state)
 	assert_int_equal(sw_profiles_find(shipped, "A3C")->busy_milli, SW_PROFILE_BUSY_MILLI);
 }
 
-/* A profile is found again by its number; 0 and numbers that nobody has are the default. */
+/* A profile is found again by its number; 0 and numbers of no profile are the default. */
 static void test_numbers(void **state)
 {
 	(void)state;
@@ -394,7 +394,7 @@ static void test_copies(void **state)
 	(void)state;
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *copy = NULL;
 	assert_int_equal(sw_profiles_copy(profiles, &copy, NULL), 0);
-	struct sw_profile own = *sw_profiles_find(profiles, "nobody knows it");
+	struct sw_profile own = *sw_profiles_find(profiles, "not known");
 	own.is_default = false;
 	own.is_own = true;
 	own.source = "a test";

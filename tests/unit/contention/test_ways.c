@@ -161,8 +161,8 @@ static void test_host(void **state)
 	}
 }
 
-/* Of any set in time slices: nobody is faster than alone or waits for more than all the others and
- * switching; the GPU is not used for more than there is; one more job makes nobody faster; and the
+/* Of any set in time slices: no job is faster than alone or waits for more than all the others and
+ * switching; the GPU is not used for more than there is; one more job makes none faster; and the
  * order in which they are given changes nothing. */
 static void test_any_set(void **state)
 {

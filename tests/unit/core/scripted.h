@@ -19,7 +19,7 @@ static sw_ns scripted_decide(struct sw_plan *plan)
 static const struct sw_policy scripted = {
 	.abi = SW_POLICY_ABI, .name = "scripted", .about = "does what the test says", .decide = scripted_decide};
 
-/* A job that nobody submitted. */
+/* A job that was not submitted. */
 static const struct sw_job made_up = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
 
 static const struct sw_topology_node two_by_two[] = {RIG_NODE(0, 2), RIG_NODE(0, 2)};

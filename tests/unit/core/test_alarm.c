@@ -225,7 +225,7 @@ static void on_strangers(struct sw_view *view)
 	sw_alarm_clear(view, NULL);
 }
 
-/* Aim: alarms for jobs that nobody submitted or that have ended are misuse and do nothing. */
+/* Aim: alarms for jobs that were not submitted or that have ended are misuse and do nothing. */
 static void test_alarms_of_strangers(void **state)
 {
 	(void)state;
@@ -254,7 +254,7 @@ static sw_ns naive_next(void)
 	return next;
 }
 
-/* Those that were due have rung, in the order of the jobs, and nobody else. */
+/* Those that were due have rung, in the order of the jobs, and no others. */
 static void expect_rung(sw_ns now)
 {
 	size_t expected = 0;

@@ -33,8 +33,8 @@ static struct sw_event failure_of(const struct rig *rig, uint32_t job)
 	return event;
 }
 
-/* A closed node takes nobody in; who runs there stays to the end, and its GPUs count as free only
- * when it is open again. */
+/* A closed node takes no job in; one that runs there stays to the end, and its GPUs count as free
+ * only when it is open again. */
 static void test_closed_node(void **state)
 {
 	(void)state;
@@ -54,8 +54,7 @@ static void test_closed_node(void **state)
 	rig_close(&rig);
 }
 
-/* Preempting somebody on a closed node would help nobody: a shorter job does not get in that
- * way. */
+/* Preempting a job on a closed node would help none: a shorter job does not get in that way. */
 static void test_closed_is_not_preempted(void **state)
 {
 	(void)state;

@@ -100,7 +100,7 @@ static void test_speed(void **state)
 	news.speed_milli = 700;
 	rig_event(&rig, 30, news);
 	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 700);
-	news.speed_milli = 0; /* who shares its GPU has changed */
+	news.speed_milli = 0; /* which job shares its GPU has changed */
 	rig_event(&rig, 40, news);
 	assert_int_equal(sw_job_speed_milli(view, rig_job(&rig, id)), 0);
 	rig_close(&rig);
@@ -142,7 +142,7 @@ static void test_progress(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody learns anything about a job whose duration is unknown. */
+/* Aim: nothing is learned about a job whose duration is unknown. */
 static void test_unknown_duration(void **state)
 {
 	(void)state;
@@ -238,7 +238,7 @@ static void preempt_first(struct sw_plan *plan)
 }
 
 /* Aim: events that are heard one by one and decided on at the end come to what they would together:
- * nobody starts in between. */
+ * none starts in between. */
 static void test_heard_one_by_one(void **state)
 {
 	(void)state;
@@ -543,7 +543,7 @@ static void test_fingerprint(void **state)
 
 /* ---- quota ---- */
 
-/* Aim: a quota that falls below what a tenant holds stops nobody and starts nobody; once it is
+/* Aim: a quota that falls below what a tenant holds stops none and starts none; once it is
  * lifted the jobs go on. */
 static void test_quota_lowered_and_lifted(void **state)
 {

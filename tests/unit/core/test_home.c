@@ -55,7 +55,7 @@ static void test_comes_home(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who does not prefer its home goes where the rule says, as ever. */
+/* Aim: a job that does not prefer its home goes where the rule says, as ever. */
 static void test_others_do_not(void **state)
 {
 	(void)state;
@@ -72,7 +72,7 @@ static void test_others_do_not(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: newcomers are given GPUs that are nobody's home while there are enough of them; then any. */
+/* Aim: newcomers are given GPUs that are no home while there are enough of them; then any. */
 static void test_homes_are_left_free(void **state)
 {
 	(void)state;
@@ -94,7 +94,7 @@ static void test_homes_are_left_free(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is put where another stands still while a place that is as good is free on
+/* Aim: no job is put where another stands still while a place that is as good is free on
  * another node, though the rule would fill up this one; so both that go on in one
  * decision do, whoever is first. */
 static void test_homes_on_other_nodes(void **state)
@@ -148,7 +148,7 @@ static void test_homes_do_not_tear_apart(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who needs more GPUs than those that are nobody's home takes all of these first. */
+/* Aim: a job that needs more GPUs than those that are no home takes all of these first. */
 static void test_few_homes_are_taken(void **state)
 {
 	(void)state;

@@ -269,7 +269,7 @@ static void take_spot(struct model *model, struct sw_ledger *ledger, struct hold
 	holding->taken = true;
 }
 
-/* Beside somebody on the same GPUs. */
+/* Beside a job on the same GPUs. */
 static void take_beside(struct model *model, struct sw_ledger *ledger, struct holding *holding, struct sw_rng *rng)
 {
 	const struct holding *host = &model->holdings[sw_rng_below(rng, HOLDINGS)];
@@ -295,7 +295,7 @@ static void give_back(struct sw_ledger *ledger, struct holding *holding)
 	holding->taken = false;
 }
 
-/* A node goes down once nobody holds anything there, as the engine does it; and comes back. */
+/* A node goes down once no job holds anything there, as the engine does it; and comes back. */
 static void turn(struct model *model, struct sw_ledger *ledger, struct sw_rng *rng)
 {
 	uint32_t node = (uint32_t)sw_rng_below(rng, model->topology->node_count);
@@ -342,8 +342,7 @@ static void expect_derivable(const struct model *model, struct sw_ledger *ledger
 	sw_ledger_release(&derived);
 }
 
-/* Aim: whatever is taken, shared, given back, or goes down, the ledger counts as somebody who adds
- * everything up by hand. */
+/* Aim: whatever is taken, shared, given back, or goes down, the ledger counts as a sum by hand. */
 static void test_against_a_naive_model(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* Orders that the core keeps: who is ahead, who overtakes whom, who is preempted, and
+/* Orders that the core keeps: which job is ahead, which overtakes which, which is preempted, and
  * what happens among equals. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static uint32_t running(const struct rig *rig)
 
 /* ---- overtaking and preempting ---- */
 
-/* Aim: where the head blocks nobody overtakes it; where it does not, whoever fits runs. */
+/* Aim: where the head blocks none overtakes it; where it does not, whoever fits runs. */
 static void test_head_of_line(void **state)
 {
 	(void)state;
@@ -64,8 +64,8 @@ static void test_head_of_line(void **state)
 	}
 }
 
-/* Aim: a preemptive order lets run, in order, whoever fits into what those ahead
- * leave, and nobody else. */
+/* Aim: a preemptive order lets run, in order, what fits into what those ahead leave, and no
+ * other. */
 static void test_greedy(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void test_backfill_after_preemption(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is preempted for a job that would not fit anyway. */
+/* Aim: none is preempted for a job that would not fit anyway. */
 static void test_no_vain_preemption(void **state)
 {
 	(void)state;
@@ -165,7 +165,7 @@ static void test_lifted_in_vain(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who was lifted in vain for one job is not taken for one that has just started when the
+/* Aim: a job that was lifted in vain is not taken for one that has just started when the
  * next job looks for room. */
 static void test_lifted_in_vain_has_run(void **state)
 {
@@ -203,7 +203,7 @@ static void test_quantum(void **state)
 						   .terms.replace_is_free = variant & 2},
 			 NULL);
 		rig_submit_plain(&rig, 5, 2, 100);
-		assert_int_equal(rig.step.wake_at, SW_TIME_NEVER); /* nobody waits for it */
+		assert_int_equal(rig.step.wake_at, SW_TIME_NEVER); /* none waits for it */
 		rig_submit_plain(&rig, 20, 1, 100);
 		assert_int_equal(running(&rig), BIT(0));
 		assert_int_equal(rig.step.wake_at, 65 * SW_NS_PER_S);
@@ -213,7 +213,7 @@ static void test_quantum(void **state)
 	}
 }
 
-/* Aim: jobs over their tenant's quota hold up nobody else, however many of them there are. */
+/* Aim: jobs over their tenant's quota hold up no other, however many of them there are. */
 static void test_quota_does_not_block_others(void **state)
 {
 	(void)state;
@@ -237,7 +237,7 @@ static void test_quota_does_not_block_others(void **state)
 	}
 }
 
-/* Aim: nobody is preempted for a job that its tenant's quota keeps out. */
+/* Aim: none is preempted for a job that its tenant's quota keeps out. */
 static void test_no_preemption_over_quota(void **state)
 {
 	(void)state;
@@ -296,7 +296,7 @@ static void test_quota_holds_in_any_order(void **state)
 }
 
 /* Aim: a GPU that is too small for a job is not room for it: a job that fits there runs on it, and
- * nobody is preempted in vain. */
+ * none is preempted in vain. */
 static void test_small_gpus_are_no_room(void **state)
 {
 	(void)state;
@@ -355,8 +355,8 @@ static void test_keys_times_gpus(void **state)
 
 /* ---- ties ---- */
 
-/* Aim: by arrival, equals run in the order they were submitted, and a running newcomer yields to
- * nobody who came later. */
+/* Aim: by arrival, equals run in the order they were submitted, and a running newcomer yields
+ * to none that came later. */
 static void test_ties_by_arrival(void **state)
 {
 	(void)state;
@@ -458,8 +458,8 @@ static void test_own_choice_then_order(void **state)
 					       {.kind = SW_EV_SUBMIT, .spec = &spec},
 					       {.kind = SW_EV_SUBMIT, .spec = &spec}};
 		rig_step(&rig, 0, all, 3);
-		/* What the order makes of a job that was started behind its back is its affair;
-		 * nobody may run twice or on too few GPUs. */
+		/* What the order makes of a job that was started behind its back is its affair; no
+		 * job may run twice or on too few GPUs. */
 		assert_int_equal(__builtin_popcount(running(&rig)), 2);
 		rig_tick(&rig, 1);
 		rig_tick(&rig, 2);

@@ -24,8 +24,8 @@ static void start_three_of_one(struct sw_plan *plan)
 	assert_int_equal(sw_view_gpus_free(sw_plan_view(plan)), 0);
 }
 
-/* Aim: a wish takes effect at once, a gang gets all of its GPUs or none, and the
- * commands say who starts where. */
+/* Aim: a wish takes effect at once, a gang gets all of its GPUs or none, and the commands say
+ * which job starts where. */
 static void test_start(void **state)
 {
 	(void)state;
@@ -64,7 +64,7 @@ static void misuse_start(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, elastic, SW_WISH(.gpus = 3)), SW_YES);
 }
 
-/* Aim: starting what runs, what has ended, what nobody submitted, or with too few or too many GPUs
+/* Aim: starting what runs, what has ended, what was not submitted, or with too few or too many GPUs
  * is misuse and does nothing. */
 static void test_start_misuse(void **state)
 {

@@ -108,7 +108,7 @@ static void preempt_and_share(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_NO_ROOM);
 }
 
-/* Aim: to be lifted and to become somebody's neighbour in one decision would be a move as well. */
+/* Aim: to be lifted and to become a neighbour in one decision would be a move as well. */
 static void test_cannot_move_beside_another(void **state)
 {
 	(void)state;

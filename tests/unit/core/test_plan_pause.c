@@ -83,7 +83,7 @@ static void take_the_rest(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
 }
 
-/* Aim: who is paused keeps its floor of the memory and no compute; a job can start, be paused and
+/* Aim: a paused job keeps its floor of the memory and no compute; a job can start, be paused and
  * make way for the other in one decision, of which the other hears nothing. */
 static void test_others_use_what_it_leaves(void **state)
 {
@@ -123,7 +123,7 @@ static void try_to_pause(struct sw_plan *plan)
 	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PAUSE), SW_MISUSE);
 }
 
-/* Aim: who is paused is not moved or limited, but can be stopped, and then is not paused any more;
+/* Aim: a paused job is not moved or limited, but can be stopped, and then is not paused any more;
  * only policies that say so pause at all. */
 static void test_refusals(void **state)
 {
@@ -154,8 +154,8 @@ static void start_both(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 }
 
-/* Aim: under a policy that does not pause, who was paused goes on if it can, else is preempted:
- * nobody stands still for ever. */
+/* Aim: under a policy that does not pause, a paused one goes on if it can, else is preempted: none
+ * stands still for ever. */
 static void test_another_policy(void **state)
 {
 	(void)state;

@@ -132,7 +132,7 @@ static void change_limits(struct sw_plan *plan)
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), RIG_GIB, 1001), SW_MISUSE);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 1), RIG_GIB, 1), SW_MISUSE);
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
-	/* Now somebody else holds the rest. */
+	/* Now another holds the rest. */
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 51 * RIG_GIB, 300), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 50 * RIG_GIB, 301), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, job_of(plan, 0), 50 * RIG_GIB, 300), SW_YES);

@@ -219,7 +219,7 @@ static void test_watchdog(void **state)
 }
 
 /* Aim: waiting is not sleeping where something runs, a node is down, a wake-up is asked for, a
- * quota forbids, or somebody holds the job. */
+ * quota forbids, or a user holds the job. */
 static void test_watchdog_is_patient(void **state)
 {
 	(void)state;

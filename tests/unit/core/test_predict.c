@@ -51,7 +51,7 @@ static void start_two_gpu_job(struct sw_plan *plan)
 }
 
 /* Aim: of the GPUs that a job would share, the one where it or a neighbour is worst off counts,
- * with all who are there, each in its class. */
+ * with all that are there, each in its class. */
 static void test_worst_gpu_counts(void **state)
 {
 	(void)state;
@@ -81,7 +81,7 @@ static void test_worst_gpu_counts(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is said to gain where a model is unknown or nobody predicts, and a question that
+/* Aim: no job is said to gain where a model is unknown or nothing predicts, and a question that
  * makes no sense is not answered. */
 static void test_careful_where_nothing_is_known(void **state)
 {

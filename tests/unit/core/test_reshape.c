@@ -37,7 +37,7 @@ static uint32_t submit_homely(struct rig *rig, uint32_t gpus)
 }
 
 /* Aim: with fewer GPUs, jobs on those that are gone wait again at no cost to their retries; the
- * others go on, under new numbers, and nobody elsewhere notices. */
+ * others go on, under new numbers, and none elsewhere notices. */
 static void test_fewer(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void test_down_and_closed(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a node without GPUs takes nobody, and gets over it. */
+/* Aim: a node without GPUs takes none, and gets over it. */
 static void test_none(void **state)
 {
 	(void)state;
@@ -120,7 +120,7 @@ static void test_none(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where there is less beside the GPUs than there was, nobody stays; where
+/* Aim: where there is less beside the GPUs than there was, none stays; where
  * there is more, all do. */
 static void test_what_is_beside(void **state)
 {

@@ -215,8 +215,8 @@ static void third_beside_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 2), SW_WISH(.where = sw_beside(job_of(plan, 0)))), SW_YES);
 }
 
-/* Aim: a guaranteed job starts where only opportunistic ones are; who has room beside it stays, the
- * youngest in the way goes. */
+/* Aim: a guaranteed job starts where only opportunistic ones are; a job that has room beside it
+ * stays, the youngest in the way goes. */
 static void test_start_over(void **state)
 {
 	(void)state;
@@ -405,8 +405,8 @@ static int64_t scattered(struct sw_view *view, const struct sw_job *job)
 	return job->id.v % 5;
 }
 
-/* Aim: the walk over new jobs gives all of them in the policy's order, whatever they ask for,
- * once, and nobody else. */
+/* Aim: the walk over new jobs gives all of them in the policy's order, whatever they ask
+ * for, once, and no others. */
 static void test_walk_over_new_jobs(void **state)
 {
 	(void)state;
@@ -427,7 +427,7 @@ static void test_walk_over_new_jobs(void **state)
 			events[count] = (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &specs[count]};
 			count++;
 		}
-		/* Who is released is new again; who ends or is held is not given any more. */
+		/* A released job is new again; one that ends or is held is not given any more. */
 		static const enum sw_event_kind kinds[] = {SW_EV_HOLD, SW_EV_RELEASE, SW_EV_CANCEL};
 		for (uint64_t more = sw_rng_below(&rng, 5); more > 0; more--)
 			events[count++] = (struct sw_event){.kind = kinds[sw_rng_below(&rng, RIG_COUNT(kinds))],

@@ -235,7 +235,7 @@ static void test_merging(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: under another policy, which lifts and puts back whom it wants to keep, a split job goes on
+/* Aim: under another policy, which lifts and puts back what it wants to keep, a split job goes on
  * as it is; when it must go, it starts whole. */
 static void test_another_policy(void **state)
 {

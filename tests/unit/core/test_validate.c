@@ -45,8 +45,7 @@ static void expect_whole(struct rig *rig)
 	rig_must(sw_engine_validate(rig->engine, &err), &err);
 }
 
-/* Aim: invariant 1: a running job holds what it was started with, and nobody else holds
- * anything. */
+/* Aim: invariant 1: a running job holds what it was started with, and no other holds anything. */
 static void test_holdings_of_jobs(void **state)
 {
 	(void)state;
@@ -106,7 +105,7 @@ static void test_ledger(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 3: nobody runs on a node that is down. */
+/* Aim: invariant 3: no job runs on a node that is down. */
 static void test_dead_nodes(void **state)
 {
 	(void)state;
@@ -152,7 +151,7 @@ static void test_accounts(void **state)
 }
 
 /* Aim: invariant 6: nothing began in the future, no alarm is left in the past or wakes
- * nobody, no plan is left open. */
+ * none, no plan is left open. */
 static void test_time(void **state)
 {
 	(void)state;

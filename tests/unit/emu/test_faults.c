@@ -103,7 +103,7 @@ static void init_is_held(void)
 	assert_int_not_equal(access(held, F_OK), 0);
 }
 
-/* A call that is held makes a file, and goes on when somebody has removed it. */
+/* A call that is held makes a file, and goes on when it was removed. */
 static void test_held(void **state)
 {
 	(void)state;

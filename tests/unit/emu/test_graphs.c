@@ -211,7 +211,8 @@ static void test_capture_modes(void **state)
 	assert_cuda(cuStreamEndCapture(stream, &graph));
 	assert_cuda(cuGraphDestroy(graph));
 	assert_cuda(cuMemFree_v2(y));
-	/* But for the end of the whole context, of which the capture is a part, nobody can wait. */
+	/* But for the end of the whole context, of which the capture is a
+	 * part, no thread can wait. */
 	assert_cuda(cuStreamBeginCapture_v2(stream, CU_CAPTURE_MODE_RELAXED));
 	assert_int_equal(cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);

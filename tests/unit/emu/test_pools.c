@@ -1,4 +1,4 @@
-/* Memory in stream order: what a pool reserves and uses, who may have freed memory again,
+/* Memory in stream order: what a pool reserves and uses, which stream may have freed memory again,
  * and when it goes back. */
 #include <stdlib.h>
 #include <string.h>

@@ -289,7 +289,7 @@ static void test_stopped_neighbours_do_not_keep_the_memory(void **state)
 	end(&other);
 }
 
-/* Kill at any moment, over and over: what is left is as if nobody had been there. */
+/* Kill at any moment, over and over: what is left is as if no process had been there. */
 static void churn(int socket)
 {
 	(void)socket;

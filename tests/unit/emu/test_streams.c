@@ -69,7 +69,7 @@ static void test_work_runs_in_order(void **state)
 	assert_cuda(cuMemFree_v2(x));
 }
 
-/* A stream that is destroyed still does its work, and who waits for the
+/* A stream that is destroyed still does its work, and a thread that waits for the
  * context waits for that too. */
 static void test_destroyed_stream_finishes(void **state)
 {

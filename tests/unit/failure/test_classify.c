@@ -194,7 +194,7 @@ static void test_random_logs(void **state)
 }
 
 #define HEAD "failures:\n  - {class: a, layer: user, action: none, says: it broke, log: ['"
-#define TAIL "']}\n  - {class: unknown, layer: unknown, action: retry, budget: 1, says: nobody knows}\n"
+#define TAIL "']}\n  - {class: unknown, layer: unknown, action: retry, budget: 1, says: not known}\n"
 
 /* A bad table is refused with file, line and what is wrong. */
 static void test_bad_tables(void **state)
@@ -211,7 +211,7 @@ static void test_bad_tables(void **state)
 		 "hello}\n",
 		 "only the last"},
 		{"failures:\n  - {class: a, layer: user, action: none, says: hello, codes: [300]}\n", "300"},
-		{"failures:\n  - {class: a, layer: nobody, action: none, says: hello}\n", "nobody"},
+		{"failures:\n  - {class: a, layer: none, action: none, says: hello}\n", "none"},
 		{"failures:\n  - {class: a, layer: user, action: retry, says: hello}\n", "budget"},
 		{"failures:\n  - {class: a, layer: user, action: none, budget: 2, says: hello}\n", "budget"},
 		{"failures:\n  - {class: A b, layer: user, action: none, says: hello}\n", "small letters"},

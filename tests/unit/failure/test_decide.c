@@ -68,7 +68,7 @@ static void test_reasons_to_stop(void **state)
 	assert_int_equal(sw_failure_decide(&failure).verdict, SW_VERDICT_STOP);
 }
 
-/* What nobody understands is tried again only for those who asked; GPU memory that ran out only
+/* What is not understood is tried again only for jobs that asked; GPU memory that ran out only
  * where there is more to give. */
 static void test_unknown_and_memory(void **state)
 {

@@ -17,7 +17,7 @@ static inline struct sw_ledger *spots_ledger(const struct rig *rig)
 	return (struct sw_ledger *)(uintptr_t)sw_engine_ledger(rig->engine);
 }
 
-/* Somebody holds so many GPUs of a node, with CPUs and memory. */
+/* A job holds so many GPUs of a node, with CPUs and memory. */
 static inline void spots_occupy_with(const struct rig *rig, uint32_t node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes)
 {
 	const struct sw_share whole = {.compute_milli = 1000, .guaranteed = true};

@@ -16,8 +16,8 @@ static struct sw_job skewed(uint32_t gpus, uint16_t skew_milli)
 	return (struct sw_job){.gpus = gpus, .min_gpus = gpus, .max_gpus = gpus, .skew_milli = skew_milli};
 }
 
-/* Aim: above the limit, and where nobody knows, a job stands on one node or waits; below, it goes
- * wherever there is room. */
+/* Aim: above the limit, and where it is not known, a job stands on one node or waits; below, it
+ * goes wherever there is room. */
 static void test_who_is_consolidated(void **state)
 {
 	(void)state;

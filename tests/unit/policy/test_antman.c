@@ -1,4 +1,5 @@
-/* antman by hand: who runs by right, who runs beside, who gives way, and who is promoted when. */
+/* antman by hand: which jobs run by right, which beside, which give way, and
+ * which are promoted when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -84,7 +85,7 @@ static void test_memory_decides(void **state)
 	uint32_t large = submit(&rig, 1, 1, 75, SW_CLASS_OPPORTUNISTIC), unknown = submit(&rig, 1, 1, 0, SW_CLASS_OPPORTUNISTIC);
 	uint32_t small = submit(&rig, 2, 1, 10, SW_CLASS_OPPORTUNISTIC);
 	assert_false(rig_runs(&rig, large) || rig_runs(&rig, unknown));
-	/* It is alike to those who found nothing: tried again when something changes. */
+	/* It is alike to those that found nothing: tried again when something changes. */
 	rig_finish(&rig, 3, opportunistic(&rig, 3, 2));
 	assert_true(runs_beside(&rig, small));
 	assert_false(rig_runs(&rig, large) || rig_runs(&rig, unknown));

@@ -1,4 +1,4 @@
-/* bigbrain by hand: where whole jobs go, who is split and who waits, when a split job becomes
+/* bigbrain by hand: where whole jobs go, which are split and which wait, when a split job becomes
  * whole, and what it says. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,8 +87,8 @@ static void test_head_room(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the first job that finds no place holds up the others, unless they may overtake; who is over
- * its quota holds up nobody. */
+/* Aim: the first job that finds no place holds up the others, unless they may overtake; a job over
+ * its quota holds up none. */
 static void test_line(void **state)
 {
 	(void)state;

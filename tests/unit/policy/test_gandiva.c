@@ -1,5 +1,5 @@
-/* Gandiva: where jobs go, whose turn it is, which pairs stay together, who
- * moves, grows and shrinks. */
+/* Gandiva: where jobs go, whose turn it is, which pairs stay together, which jobs
+ * move, grow and shrink. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,7 +106,7 @@ static void test_gang_among_small_jobs(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who loses its work by a stop is not stopped; others take turns around it. */
+/* Aim: a job that loses its work by a stop is not stopped; others take turns around it. */
 static void test_only_those_that_keep_their_state(void **state)
 {
 	(void)state;
@@ -154,8 +154,8 @@ static void test_turns_in_place(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: what stands on a GPU keeps its memory there: no more take turns in place than fit, and
- * nobody of whom it is not known. */
+/* Aim: what stands on a GPU keeps its memory there: no more take turns in place than fit, and none
+ * of which it is not known. */
 static void test_memory_of_those_who_stand(void **state)
 {
 	(void)state;
@@ -213,7 +213,8 @@ static void test_order_of_places(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who comes when all nodes are given away as often as they may be queues, and says so. */
+/* Aim: a job that comes when all nodes are given away as often as they may be queues, and says
+ * so. */
 static void test_height(void **state)
 {
 	(void)state;
@@ -360,8 +361,8 @@ static void test_bad_pair_is_parted(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody is packed where there is no overload, where memory is short or unknown, who fills a
- * GPU alone, or where nobody measures speed. */
+/* Aim: none is packed where there is no overload, where memory is short or unknown, which fills a
+ * GPU alone, or where speed is not measured. */
 static void test_who_is_not_packed(void **state)
 {
 	(void)state;
@@ -434,7 +435,7 @@ static void test_end_of_a_pair(void **state)
 /* ---- sizes */
 
 /* Aim: an elastic job grows onto GPUs that were idle for ten minutes, and gives them back at
- * once when somebody comes. */
+ * once when a job comes. */
 static void test_grow_and_shrink(void **state)
 {
 	(void)state;
@@ -501,7 +502,7 @@ static void test_seldom_stopped_in_vain(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: the same of two who are stopped for a job that is larger than a node and keeps
+/* Aim: the same of two that are stopped for a job that is larger than a node and keeps
  * off that of one of them. */
 static void test_stopped_in_vain_for_a_gang(void **state)
 {
@@ -523,7 +524,7 @@ static void test_stopped_in_vain_for_a_gang(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who waits on its node because its tenant has all of its quota elsewhere goes on
+/* Aim: a job that waits on its node because its tenant has all of its quota elsewhere goes on
  * when that is given back. */
 static void test_quota_is_given_back_elsewhere(void **state)
 {
@@ -555,8 +556,8 @@ static void test_quota_is_given_back_elsewhere(void **state)
 
 /* ---- what people and machines do */
 
-/* Aim: who stands still and is released goes on where it stands, whoever is released first, though
- * other nodes are as empty. */
+/* Aim: a job that stands still and is released goes on where it stands, whichever is released
+ * first, though other nodes are as empty. */
 static void test_released_where_they_stand(void **state)
 {
 	(void)state;
@@ -574,8 +575,8 @@ static void test_released_where_they_stand(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who stands still on a node that others have all of, and cannot start on the one where it is
- * to take turns, does not wait there for ever. */
+/* Aim: a job that stands still on a node that others have all of, and cannot start on the one where
+ * it is to take turns, does not wait there for ever. */
 static void test_does_not_stand_where_it_waits(void **state)
 {
 	(void)state;
@@ -603,7 +604,7 @@ static void test_does_not_stand_where_it_waits(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a job that is held while it waits loses its turn to nobody's harm, and is
+/* Aim: a job that is held while it waits loses its turn without harm to others, and is
  * back after its release. */
 static void test_hold_and_release(void **state)
 {
@@ -645,7 +646,7 @@ static void test_nodes_come_and_go(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who waits on a node that has become too small for it takes turns elsewhere. */
+/* Aim: a job that waits on a node that has become too small for it takes turns elsewhere. */
 static void test_too_small_now(void **state)
 {
 	(void)state;

@@ -32,7 +32,7 @@ static void test_published_values(void **state)
 	assert_float_equal(index_of(samples, 3, 0, 4, 0), 1.0 / 12, 1e-9);
 	assert_float_equal(index_of(samples, 3, 4, 4, 0), 1.0 / 8, 1e-9);
 	assert_float_equal(index_of(samples, 3, 8, 4, 0), 1.0 / 4, 1e-9);
-	assert_float_equal(index_of(samples, 3, 12, 4, 0), 0.0, 1e-12); /* nobody lived that long */
+	assert_float_equal(index_of(samples, 3, 12, 4, 0), 0.0, 1e-12); /* no job lived that long */
 	assert_float_equal(index_of(samples, 3, 1000, 4, 0), 0.0, 1e-12);
 }
 
@@ -183,7 +183,7 @@ static void test_own_history(void **state)
 	}
 }
 
-/* Aim: before enough jobs have ended, everybody is alike and nobody is preempted. */
+/* Aim: before enough jobs have ended, all are alike and none is preempted. */
 static void test_no_history(void **state)
 {
 	(void)state;

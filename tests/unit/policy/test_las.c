@@ -1,5 +1,5 @@
-/* Least attained service: when a job leaves its queue, when it comes back, and who yields to
- * whom. */
+/* Least attained service: when a job leaves its queue, when it comes back, and
+ * which yields to which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,7 +144,7 @@ static void test_promotion_is_exact(void **state)
 		uint32_t id = demote_and_stop(&rig);
 		int64_t last = 7;
 		for (int64_t t = 8; t < 7 + cases[c].patience_s; t++) {
-			if (t == last + 15) { /* somebody always holds a GPU in the first queue */
+			if (t == last + 15) { /* a job always holds a GPU in the first queue */
 				rig_submit_plain(&rig, t, 1, 100000);
 				last = t;
 			}
@@ -194,7 +194,7 @@ static void test_promotion_counts_all_waits(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: without the knob nobody is promoted; in the first queue, or before it ever ran, there
+/* Aim: without the knob none is promoted; in the first queue, or before it ever ran, there
  * is nothing to promote. */
 static void test_no_promotion(void **state)
 {

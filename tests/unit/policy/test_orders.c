@@ -1,4 +1,4 @@
-/* The policies that are nothing but an order: who goes first, and who must go. */
+/* The policies that are nothing but an order: which job goes first, and which must go. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ static uint32_t running(const struct rig *rig)
 	return bits;
 }
 
-/* Aim: on one queue each policy of this table lets run whom its name promises. */
+/* Aim: on one queue each policy of this table lets run what its name promises. */
 static void test_who_runs(void **state)
 {
 	(void)state;
@@ -34,7 +34,7 @@ static void test_who_runs(void **state)
 		{&sw_policy_sjf, 0x06},	 /* 2 has one GPU, 1 came before 4 */
 		{&sw_policy_srtf, 0x08}, /* 3 is the shortest and takes all */
 		{&sw_policy_srsf, 0x08}, /* 20 GPU-seconds */
-		{&sw_policy_las, 0x05},	 /* all in the first queue: who runs stays, 2 fits beside */
+		{&sw_policy_las, 0x05},	 /* all in the first queue: a running job stays, 2 fits beside */
 		{&sw_policy_gittins, 0x05},
 	};
 	for (size_t c = 0; c < RIG_COUNT(cases); c++) {
@@ -67,7 +67,7 @@ static void test_time_against_service(void **state)
 	}
 }
 
-/* Aim: where nobody knows how long a job takes, it comes last for those who go by time. */
+/* Aim: where it is not known how long a job takes, it comes last for policies that go by time. */
 static void test_unknown_comes_last(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* Packing on top of an order, by hand: who shares with whom, who with nobody, what the order may
- * still do, and what is learned from a bad pair. */
+/* Packing on top of an order, by hand: which job shares with which, which with none, what the order
+ * may still do, and what is learned from a bad pair. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,7 +58,7 @@ static const struct {
 };
 
 /* Aim: of the six models of the profiling study, those that go well together share a GPU, DLRM and
- * DeepFM never do, and nobody shares with a model that nobody profiled. */
+ * DeepFM never do, and none shares with a model without a profile. */
 static void test_pairs(void **state)
 {
 	(void)state;
@@ -94,7 +94,7 @@ static void test_best_partner(void **state)
 }
 
 /* Aim: with pack.set=3 a third joins where all three do well, and with pack.set=1, or a worth that
- * nobody reaches, nobody shares. */
+ * none reaches, none shares. */
 static void test_parameters(void **state)
 {
 	(void)state;
@@ -113,7 +113,7 @@ static void test_parameters(void **state)
 }
 
 /* Aim: where memory is short, a job does not say how much it needs, or its tenant has used its
- * quota, it shares with nobody. */
+ * quota, it shares with none. */
 static void test_no_room(void **state)
 {
 	(void)state;
@@ -132,7 +132,7 @@ static void test_no_room(void **state)
 	}
 }
 
-/* Aim: who was refused for its tenant's quota shares as soon as the quota allows it,
+/* Aim: a job that was refused for its tenant's quota shares as soon as the quota allows it,
  * though nothing else happens. */
 static void test_quota_grows(void **state)
 {
@@ -149,8 +149,8 @@ static void test_quota_grows(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a host on a node that takes no jobs hides neither others that are alike from who waits, nor
- * those of another size. */
+/* Aim: a host on a node that takes no jobs hides neither others that are alike from a waiting job,
+ * nor those of another size. */
 static void test_closed_node(void **state)
 {
 	(void)state;
@@ -204,7 +204,7 @@ static void test_order_first(void **state)
 	assert_true(meet(&rig, 0, 1) && !rig_runs(&rig, 2));
 	assert_int_equal(sw_engine_epoch(rig.engine, (struct sw_job_id){1}), epoch);
 	assert_int_equal(rig_job(&rig, 1)->preemptions, 0);
-	submit(&rig, 2, 1, "", 100); /* ahead of both, and shares with nobody */
+	submit(&rig, 2, 1, "", 100); /* ahead of both, and shares with none */
 	assert_true(rig_runs(&rig, 3) && !rig_runs(&rig, 0) && !rig_runs(&rig, 1));
 	rig_event(&rig, 3, rig_answer(&rig, SW_EV_FINISH, 3));
 	assert_int_equal(rig.step.wake_at, 4 * SW_NS_PER_S);
@@ -213,7 +213,7 @@ static void test_order_first(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a guest that is slow beside its host moves to a GPU of its own when one is idle and nobody
+/* Aim: a guest that is slow beside its host moves to a GPU of its own when one is idle and no job
  * waits; one that is not stays. */
 static void test_spread(void **state)
 {
@@ -274,7 +274,7 @@ static void test_feedback(void **state)
 	}
 }
 
-/* Aim: who waits is told why it does not share either. */
+/* Aim: a waiting job is told why it does not share either. */
 static void test_why(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* philly by hand: the request loop to the second, the levels, who overtakes, who
- * lends and who is preempted. */
+/* philly by hand: the request loop to the second, the levels, which jobs overtake, which lend
+ * and which are preempted. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -206,7 +206,7 @@ static void test_strict(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody waits for a locality that the cluster could not give it were it idle, not
+/* Aim: no job waits for a locality that the cluster could not give it were it idle, not
  * even with relaxing off. */
 static void test_impossible_levels_are_left_out(void **state)
 {
@@ -239,7 +239,7 @@ static void test_choice_of_place(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who was held begins its loop anew when it is let go, at the first level. */
+/* Aim: a job that was held begins its loop anew when it is let go, at the first level. */
 static void test_held_and_let_go(void **state)
 {
 	(void)state;
@@ -253,7 +253,7 @@ static void test_held_and_let_go(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where many wait, nobody is woken so late that it misses a try, however short a try is. */
+/* Aim: where many wait, none is woken so late that it misses a try, however short a try is. */
 static void test_no_try_is_missed(void **state)
 {
 	(void)state;
@@ -299,7 +299,7 @@ static void test_quota_comes_back(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: below 90 % occupancy nobody is preempted, at 90 % somebody is. */
+/* Aim: below 90 % occupancy none is preempted, at 90 % one is. */
 static void test_occupancy(void **state)
 {
 	(void)state;
@@ -323,7 +323,7 @@ static uint32_t used_by(const struct rig *rig, uint32_t tenant)
 	return sw_view_tenant_held(view, tenant) + sw_view_tenant_borrowed(view, tenant);
 }
 
-/* Aim: nobody is preempted for a job beyond its own tenant's share, nor for one that waits only for
+/* Aim: none is preempted for a job beyond its own tenant's share, nor for one that waits only for
  * GPUs near to each other, nor where all that others have too much would not do. */
 static void test_nobody_is_preempted_in_vain(void **state)
 {
@@ -471,7 +471,7 @@ static void test_presses_for_its_home(void **state)
 	}
 }
 
-/* Aim: who was preempted looks for another place a second later, and finds it where the job that it
+/* Aim: a preempted job looks for another place a second later, and finds it where the job that it
  * made room for left some. */
 static void test_preempted_look_again(void **state)
 {

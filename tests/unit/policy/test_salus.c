@@ -1,5 +1,5 @@
-/* Salus, step by step: who gets which lane, whose turn it is, and that memory is never promised
- * twice whatever happens. */
+/* Salus, step by step: which job gets which lane, whose turn it is, and that memory is never
+ * promised twice whatever happens. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void test_lanes_are_used(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: one that somebody moves to a GPU of its own has left its room, and nobody stands
+/* Aim: one that is moved to a GPU of its own has left its room, and none stands
  * still for it any more. */
 static void test_moved_away(void **state)
 {
@@ -222,7 +222,7 @@ static void check_room(const struct rig *rig, const struct salus_room *room, uin
 	assert_true(sum <= capacity);
 }
 
-/* Of each GPU; and that all of a room's members are on the same GPUs, and nobody else is. */
+/* Of each GPU; and that all of a room's members are on the same GPUs, and no other is. */
 static void check_gpus(const struct rig *rig)
 {
 	const struct sw_ledger *ledger = sw_engine_ledger(rig->engine);
@@ -308,7 +308,7 @@ static void test_memory_is_never_promised_twice(void **state)
 		assert_int_equal(rig.engine->misuses, 0);
 		rig_close(&rig);
 	}
-	print_message("after %u of %u events somebody was paused\n", shared, EVENTS);
+	print_message("after %u of %u events a job was paused\n", shared, EVENTS);
 	assert_true(shared > EVENTS / 4);
 }
 

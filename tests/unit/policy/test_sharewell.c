@@ -1,5 +1,5 @@
-/* sharewell by hand: who goes first, who gets a seat beside whom, who moves away again, and
- * who loses patience when. */
+/* sharewell by hand: which job goes first, gets a seat beside which, moves away again,
+ * and loses patience when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,7 +17,7 @@ static const struct sw_topology_node two_by_two[] = {RIG_NODE(0, 2), RIG_NODE(0,
 enum { UNKNOWN, LIGHT, MEDIUM, HEAVY }; /* models */
 
 /* Two light jobs do not feel each other; a medium one takes a third longer beside another; a heavy
- * one bears nobody. Opportunistic ones beside guaranteed ones stand still. */
+ * one bears none. Opportunistic ones beside guaranteed ones stand still. */
 static bool speeds(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
 {
 	(void)context;
@@ -72,7 +72,7 @@ static bool meet(const struct rig *rig, uint32_t a, uint32_t b)
 	return sw_jobs_meet(sw_engine_view(rig->engine), rig_job(rig, a), rig_job(rig, b));
 }
 
-/* Aim: of two running jobs, the one with whom a newcomer does most gets it as a guest; a third
+/* Aim: of two running jobs, the one with which a newcomer does most gets it as a guest; a third
  * finds no seat, since pairs are pairs. */
 static void test_seat_beside_the_best(void **state)
 {
@@ -89,8 +89,8 @@ static void test_seat_beside_the_best(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: nobody sits beside one who does not bear it, one whom nobody knows, one of another size, or
- * beside one of another class that leaves it no time; and with slow=1 beside nobody. */
+/* Aim: no job sits beside one that does not bear it, one that is not known, one of another size, or
+ * beside one of another class that leaves it no time; and with slow=1 beside none. */
 static void test_no_seat(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void open_gated(struct rig *rig, const char *const *words)
 }
 
 /* Aim: an opportunistic job that finds no place runs in the time that a guaranteed one leaves idle,
- * unless that would be worth too little, the host would feel it, or nobody shares. */
+ * unless that would be worth too little, the host would feel it, or no job shares. */
 static void test_fills(void **state)
 {
 	(void)state;
@@ -196,7 +196,7 @@ static void test_filler_goes_with_its_host(void **state)
 	}
 }
 
-/* Aim: who fills moves to free GPUs, even if somebody waits who cannot use them. */
+/* Aim: a filler moves to free GPUs, even if a job waits that cannot use them. */
 static void test_fillers_move_first(void **state)
 {
 	(void)state;
@@ -212,8 +212,8 @@ static void test_fillers_move_first(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who has filled and is alone on GPUs of its own now is behind every guaranteed job again,
- * whichever way it came to be alone. */
+/* Aim: a job that has filled and is alone on GPUs of its own now is behind every guaranteed job
+ * again, whichever way it came to be alone. */
 static void test_parted_filler_yields(void **state)
 {
 	(void)state;
@@ -230,7 +230,7 @@ static void test_parted_filler_yields(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: a guest moves to GPUs that become free while nobody waits for them, and both are hosts
+/* Aim: a guest moves to GPUs that become free while none waits for them, and both are hosts
  * then. */
 static void test_guests_spread(void **state)
 {
@@ -299,8 +299,8 @@ static void test_guests_that_would_start_anew_stay(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who has used up the first queue gives way to a newcomer, the last in the order
- * first; who has not stays. */
+/* Aim: a job that has used up the first queue gives way to a newcomer, the last in the order first;
+ * one that has not stays. */
 static void test_queues(void **state)
 {
 	(void)state;
@@ -420,7 +420,7 @@ static void test_locality(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where nothing runs, nobody waits for a place that there is not: two GPUs of two nodes, of
+/* Aim: where nothing runs, none waits for a place that there is not: two GPUs of two nodes, of
  * which the others are down. */
 static void test_locality_of_the_only_job(void **state)
 {
@@ -434,8 +434,8 @@ static void test_locality_of_the_only_job(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: who would take GPUs of jobs that are still protected is tried again as soon as these are
- * not, though nothing else happens. */
+/* Aim: a job that would take GPUs of jobs that are still protected is tried again as soon as these
+ * are not, though nothing else happens. */
 static void test_protected_jobs_give_way_later(void **state)
 {
 	(void)state;
@@ -536,7 +536,7 @@ static void assert_explained(struct rig *rig, uint32_t id, const char *expected)
 	assert_string_equal(text, expected);
 }
 
-/* Aim: who waits is told its queue, what is free and whether near, and why it has no seat. */
+/* Aim: a waiting job is told its queue, what is free and whether near, and why it has no seat. */
 static void test_explain(void **state)
 {
 	(void)state;

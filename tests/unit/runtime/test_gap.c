@@ -75,7 +75,7 @@ static void test_long_ones_among_short_ones(void **state)
 	assert_int_equal(needed, 300 * US);
 }
 
-/* Who waits is not held for ever by what was once measured, nor tries again so soon
+/* A process that waits is not held for ever by what was once measured, nor tries again so soon
  * that others would feel it. */
 static void test_waiting_forgets(void **state)
 {

@@ -147,14 +147,14 @@ static void test_killed_processes_return_all(void **state)
 		stop(i, pids[i]);
 	assert_int_equal(atomic_load(&seen->beyond), 0);
 	assert_int_equal(used(), 0);
-	/* And all of it can be had by one who does not know that anybody looked. */
+	/* And all of it can be had by one that does not know that it was looked at. */
 	assert_true(sw_node_take(16 * UNIT, false));
 	assert_false(sw_node_take(UNIT, false));
 	sw_node_give(16 * UNIT);
 	munmap(seen, sizeof *seen);
 }
 
-/* What one who was killed held can be had at once, with nobody looking. */
+/* What a killed one held can be had at once, without a look. */
 static void test_taken_from_the_dead(void **state)
 {
 	(void)state;
@@ -258,7 +258,7 @@ static void test_threads(void **state)
 	assert_int_equal(used(), UNIT);
 }
 
-/* What is made ahead leaves room for those who need some now, and goes when
+/* What is made ahead leaves room for those that need some now, and goes when
  * one of them was refused. */
 static void test_made_ahead(void **state)
 {
@@ -297,7 +297,7 @@ static void test_full_host_memory(void **state)
 	assert_false(sw_node_take(SIZE_MAX, false));
 }
 
-/* A ledger that is shortened, spoilt or closed by somebody harms nobody: then only what
+/* A ledger that is shortened, spoilt or closed by a process harms none: then only what
  * the machine has counts. */
 static void test_spoilt(void **state)
 {

@@ -261,7 +261,7 @@ static void test_none(void **unused)
 	for (count = 0; count < 3000;)
 		add(draw(5) == 0 ? sw_note_copy(1) : kernel(1, 1 + draw(9)));
 	assert_none();
-	/* Repetitions of lengths that nobody can tell. */
+	/* Repetitions of lengths that cannot be told. */
 	for (unsigned i = 0; i < 40; i++) {
 		count = 0;
 		while (count < 4000) {

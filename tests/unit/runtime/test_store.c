@@ -1,5 +1,5 @@
-/* Pinned memory for contents that leave the GPU: who pins it finds it touched already, and what
- * is given back is gone. */
+/* Pinned memory for contents that leave the GPU: a process that pins it finds it touched already,
+ * and what is given back is gone. */
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>

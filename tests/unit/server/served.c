@@ -81,7 +81,7 @@ static struct word launch(struct served *served)
 		served->options.on_ready = tell;
 		served->options.user = &ends[1];
 		int r = sw_controller_run(&served->options, &word.err);
-		/* Nobody reads this once the controller was ready. */
+		/* This is not read once the controller was ready. */
 		signal(SIGPIPE, SIG_IGN);
 		if (r < 0 && write(ends[1], &word, sizeof word) < 0)
 			r = SW_EIO;

@@ -21,7 +21,7 @@ struct served {
 
 /* Makes the folder and usual options: UNIX socket and TCP, tokens, fifo. */
 void served_make(struct served *served);
-/* Before it starts: somebody else, whose token is this. */
+/* Before it starts: another user, whose token is this. */
 #define SERVED_STRANGER "00112233445566778899aabbccddeeff00112233"
 void served_add_stranger(const struct served *served);
 void served_start(struct served *served);

@@ -437,8 +437,8 @@ static void test_logs(void **state)
 	close(fd);
 }
 
-/* Who follows a job from before it starts hears all of it, over several runs, until it has
- * ended. */
+/* A client that follows a job from before it starts hears all of it, over several
+ * runs, until it has ended. */
 static void test_follow(void **state)
 {
 	(void)state;
@@ -500,7 +500,7 @@ static void say_move(int fd, int gpu)
 	say_text(fd, text);
 }
 
-/* Of two moves of one job that come together one is made, and who asked for the other
+/* Of two moves of one job that come together one is made, and the client that asked for the other
  * one hears why it is not. */
 static void test_two_moves(void **state)
 {

@@ -1,4 +1,4 @@
-/* Who may ask what: tokens on TCP, the kernel's word on the UNIX socket, and what one sees
+/* Which user may ask what: tokens on TCP, the kernel's word on the UNIX socket, and what one sees
  * of other people's jobs. */
 #include <errno.h>
 #include <setjmp.h>
@@ -75,7 +75,7 @@ static void test_tokens(void **state)
 		} given[] = {{SW_ROLE_USER, user}, {SW_ROLE_OPERATOR, operator}, {SW_ROLE_AGENT, agent}};
 		for (size_t t = 0; t < 3; t++) {
 			bool allowed = route->roles == SW_ROLE_NOBODY || (route->roles & given[t].role) != 0;
-			/* The operator's own token is of the user who runs this. */
+			/* The operator's own token is of the user that runs this. */
 			if (route->id == SW_ROUTE_SUBMIT && given[t].role == SW_ROLE_OPERATOR && geteuid() == 0)
 				allowed = false;
 			int status = status_of(method, target, given[t].token, NULL);
@@ -94,7 +94,7 @@ static void test_tokens(void **state)
 	free(agent);
 }
 
-/* Nobody hears more than whether it works, unless they say who they are. */
+/* A caller hears no more than whether it works, without a token. */
 static void test_bare_health(void **state)
 {
 	(void)state;
@@ -154,8 +154,8 @@ static void test_other_people(void **state)
 	snprintf(target, sizeof target, "/v1/jobs/%lld/why", id);
 	assert_int_equal(status_of("GET", target, SERVED_STRANGER, NULL), 403);
 	expect_state(&served, id, "PD");
-	/* What the stranger submits is the stranger's; who runs the controller sees it all the
-	 * same. */
+	/* What the stranger submits is the stranger's; the user that runs the
+	 * controller sees it all the same. */
 	assert_int_equal(status_of("POST", "/v1/jobs", SERVED_STRANGER, "{\"command\": [\"x\"], \"name\": \"theirs\"}"), 201);
 	snprintf(target, sizeof target, "/v1/jobs/%lld", id + 1);
 	json_t *theirs = ask_json(&served, "GET", target, NULL, 200);
@@ -181,7 +181,7 @@ static int submit_as_stranger(void)
 	return 0;
 }
 
-/* On the UNIX socket the kernel says who it is; the socket is the owner's alone
+/* On the UNIX socket the kernel names the user; the socket is the owner's alone
  * unless it was opened to all. */
 static void test_peer(void **state)
 {
@@ -190,7 +190,7 @@ static void test_peer(void **state)
 	assert_int_equal(stat(served.socket, &info), 0);
 	assert_int_equal(info.st_mode & 0777, 0600);
 	if (getuid() != 0) {
-		print_message("skipped: needs root to be somebody else\n");
+		print_message("skipped: needs root to be another user\n");
 		skip();
 	}
 	served_stop(&served);

@@ -125,7 +125,7 @@ static int sync_status(int fd, const char *token, int number)
 	return status;
 }
 
-/* Connections without a token, one byte each, keep nobody out: neither the owner on the socket,
+/* Connections without a token, one byte each, keep no other out: neither the owner on the socket,
  * nor an agent or a user with a token. */
 static void test_strangers(void **state)
 {

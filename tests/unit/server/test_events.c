@@ -82,8 +82,8 @@ static void test_watch(void **state)
 	close(fd);
 }
 
-/* Who comes back with the number of the last event gets all after it and none twice, also after the
- * controller was killed. */
+/* A watcher that comes back with the number of the last event gets all after it and none twice,
+ * also after the controller was killed. */
 static void test_resume(void **state)
 {
 	(void)state;
@@ -134,7 +134,7 @@ static void test_reset(void **state)
 	close(fd);
 }
 
-/* A watcher of one job hears of that one only; one who does not read holds up nobody. */
+/* A watcher of one job hears of that one only; one that does not read holds up no other. */
 static void test_one_job_and_no_reader(void **state)
 {
 	(void)state;
@@ -156,7 +156,7 @@ static void test_one_job_and_no_reader(void **state)
 	close(fd);
 }
 
-/* Who watches a job that ends because another one did hears of it. */
+/* A watcher of a job that ends because another one did hears of it. */
 static void test_end_with_another(void **state)
 {
 	(void)state;

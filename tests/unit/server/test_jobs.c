@@ -30,7 +30,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A job that was accepted is there, with what was asked for and who asked. */
+/* A job that was accepted is there, with what was asked for and the user. */
 static void test_submit_and_get(void **state)
 {
 	(void)state;

@@ -166,7 +166,7 @@ static void test_cancel_on_full_disk(void **state)
 	(void)state;
 	char path[200];
 	served_stop(&served);
-	/* A small disk of our own, which nobody else sees. */
+	/* A small disk of our own, which no other process sees. */
 	if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
 	    mount("none", served.folder, "tmpfs", 0, "size=6m,mode=0700") < 0)
 		skip();

@@ -277,7 +277,7 @@ static void hold_and_release(int job)
 	json_decref(ask_json(&served, "POST", target, NULL, 200));
 }
 
-/* Aim: records are kept for those who look back, as many as the operator says, though snapshots
+/* Aim: records are kept for queries of the past, as many as the operator says, though snapshots
  * cover them; pages of holds and releases come from them and say what is missing. */
 static void test_events_are_kept(void **state)
 {

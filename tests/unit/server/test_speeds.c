@@ -307,7 +307,7 @@ static void test_turns(void **state)
 		sync_once(", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\"}, {\"job\": 2, \"epoch\": 1, \"state\": "
 			  "\"running\"}]");
 	expect_state(&served, 2, "R");
-	/* As one says who does not know of pauses. */
+	/* As an agent says that does not know of pauses. */
 	sync_once(", \"jobs\": [{\"job\": 1, \"epoch\": 1, \"state\": \"running\", \"iteration_ns\": 10600000, \"alone_ns\": 10000000, "
 		  "\"iterations\": 99, "
 		  "\"beside\": [2]}, {\"job\": 2, \"epoch\": 1, \"state\": \"running\", \"iteration_ns\": 30000000, \"alone_ns\": "

@@ -205,7 +205,8 @@ static void test_poll(void **state)
 	close(fd);
 }
 
-/* Who does not speak TLS is told so, where that can be; others are dropped; the rest goes on. */
+/* A client that does not speak TLS is told so, where that can be; others are
+ * dropped; the rest goes on. */
 static void test_strangers(void **state)
 {
 	(void)state;
@@ -248,7 +249,7 @@ static void test_old(void **state)
 	}
 }
 
-/* Handshakes that never end do not keep others out: who has not begun to ask gives way. */
+/* Handshakes that never end do not keep others out: one that has not begun to ask gives way. */
 static void test_stuck(void **state)
 {
 	(void)state;
@@ -339,7 +340,7 @@ static void test_again(void **state)
 	close(open_before);
 }
 
-/* A certificate that is made anew has the same key, so that those who were given its
+/* A certificate that is made anew has the same key, so that clients that were given its
  * fingerprint need not be told. */
 static void test_made_anew(void **state)
 {

@@ -20,7 +20,7 @@ static void hear(struct sw_machine *machine, struct sw_sync_sample *samples, siz
 }
 
 /* What a job held on a GPU that it has left is forgotten with its first figures of another; those
- * of who stayed, and of who was not looked at, are not. */
+ * of jobs that stayed, and of jobs that were not looked at, are not. */
 static void test_moved(void **state)
 {
 	(void)state;

@@ -140,7 +140,7 @@ static void advance(struct model *model, struct model_job *job, double rate)
 	job->left_ms += (job->idle ? job->idle_ms : job->work_ms) * noise(model);
 }
 
-/* Who computes at the same time divides the GPU by what each may take. */
+/* Jobs that compute at the same time divide the GPU by what each may take. */
 static void step(struct model *model)
 {
 	double wishes[MODEL_JOBS], sum = 0;

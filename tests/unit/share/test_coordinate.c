@@ -132,7 +132,7 @@ static void test_a_burst(void **state)
 	}
 }
 
-/* While a guaranteed job uses three quarters of its head-room or less, nobody is driven out: only
+/* While a guaranteed job uses three quarters of its head-room or less, none is driven out: only
  * when it has rested does it get the whole of it again. */
 static void test_a_burst_within_head_room(void **state)
 {

@@ -184,7 +184,7 @@ static void test_one_decides(void **state)
 	end(&share);
 }
 
-/* While somebody makes or changes shares nothing is decided; a page without a keeper, or no
+/* While a process makes or changes shares nothing is decided; a page without a keeper, or no
  * page at all, does no harm. */
 static void test_what_is_left_alone(void **state)
 {

@@ -1,4 +1,4 @@
-/* The budget of host memory that a job has unless somebody says otherwise. */
+/* The budget of host memory that a job has by default. */
 #include "share/host.h"
 
 #include <setjmp.h>

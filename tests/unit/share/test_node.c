@@ -142,7 +142,7 @@ static void test_each_hears_of_the_others(void **state)
 	assert_int_equal(head_of(BOB).others_bytes, 0);
 }
 
-/* Whatever one writes into his ledger, half of the bound is left for the other, who need give
+/* Whatever one writes into his ledger, half of the bound is left for the other, which need give
  * nothing of that back; and the bound that he wrote is gone again. */
 static void test_lies_are_bounded(void **state)
 {
@@ -162,8 +162,8 @@ static void test_lies_are_bounded(void **state)
 	assert_int_equal(head_of(BOB).most_bytes, MOST);
 	for (unsigned i = 0; i < 3; i++)
 		close(lies[i]);
-	/* One who has less than his part and lacks some: who has more hears of it, since what is
-	 * made ahead may go. */
+	/* One that has less than its part and lacks some: one that has more hears of it, since
+	 * what is made ahead may go. */
 	int more = hold(ALICE, 4, 3 * UNIT), his = hold(BOB, 0, UNIT);
 	write_word(BOB, offsetof(struct sw_host_ledger, head.refused_ns), now_ns());
 	(void)balance();

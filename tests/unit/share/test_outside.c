@@ -1,4 +1,4 @@
-/* Who is outside the runtime, by what the driver lists and what the page says. */
+/* Which process is outside the runtime, by what the driver lists and what the page says. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ static void test_who_is_outside(void **state)
 	unlink(path);
 }
 
-/* A process that is gone is nobody, and a GPU that the page does not have is none. */
+/* A process that is gone is none, and a GPU that the page does not have is none. */
 static void test_who_is_not(void **state)
 {
 	(void)state;
@@ -91,8 +91,8 @@ static void test_notes(void **state)
 	unlink(path);
 }
 
-/* Whose a process is follows from the page in its environment and, where there is
- * none, from who started it. */
+/* Whose a process is follows from the page in its environment and, where there is none, from the
+ * process that started it. */
 static void test_whose_it_is(void **state)
 {
 	(void)state;

@@ -171,7 +171,7 @@ static void test_files_that_are_no_pages(void **state)
 	assert_not_opened(SW_EIO);
 }
 
-/* Wishes are numbered and stand in the page; a GPU that the page does not have is nobody's. */
+/* Wishes are numbered and stand in the page; a GPU that the page does not have is of no process. */
 static void test_wishes(void **state)
 {
 	(void)state;
@@ -187,7 +187,7 @@ static void test_wishes(void **state)
 	sw_share_page_want(page, SW_PAGE_SUSPEND);
 	assert_int_equal(atomic_load(&shared->want), SW_PAGE_SUSPEND);
 	assert_int_equal(sw_share_page_want(page, SW_PAGE_RUN), second + 4);
-	/* Nobody is there: all is met. */
+	/* No process is there: all is met. */
 	assert_true(sw_share_page_wait(page, second + 4, 0));
 }
 
@@ -269,7 +269,7 @@ static void test_waiting_for_processes(void **state)
 	assert_int_equal(figures.gpus[0].charged_bytes, 0);
 }
 
-/* Numbers of wishes go round without anybody waiting for ever. */
+/* Numbers of wishes go round without a process waiting for ever. */
 static void test_wish_numbers_go_round(void **state)
 {
 	(void)state;
@@ -321,7 +321,7 @@ static void test_nonsense_is_bounded(void **state)
 			    figures.gpus[i].host_bytes <= most && figures.gpus[i].peak_bytes <= most);
 	for (uint32_t i = 0; i < LIARS; i++)
 		end_process(pids[i]);
-	/* A place that somebody claims without holding it is nobody's. */
+	/* A place that a process claims without holding it is free. */
 	atomic_store(&shared->slots[9].pid, 1);
 	assert_true(sw_share_page_wait(page, sw_share_page_want(page, SW_PAGE_RUN), 0));
 	sw_share_page_look(page, &figures);
@@ -355,7 +355,7 @@ static void test_a_copy(void **state)
 	assert_string_equal(shared->neighbours[2], "");
 	sw_share_page_yield(page, NULL, 0);
 	assert_true(atomic_load(&shared->yields) == 0 && shared->neighbours[0][0] == '\0');
-	/* Somebody who is gone is struck out for all. */
+	/* A process that is gone is struck out for all. */
 	atomic_store(&shared->slots[9].pid, 1);
 	atomic_store(&shared->slots[9].gpus[0].charged_bytes, 5);
 	atomic_store(&shared->slots[9].state, SW_PAGE_RUNNING);

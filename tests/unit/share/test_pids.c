@@ -68,7 +68,7 @@ static void finish(pid_t child, int end)
 	waitpid(child, NULL, 0);
 }
 
-/* In the same namespace each is what it says; a stranger who happens to have its number is not. */
+/* In the same namespace each is what it says; a stranger that happens to have its number is not. */
 static void test_same_namespace(void **state)
 {
 	(void)state;

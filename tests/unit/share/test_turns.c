@@ -1,4 +1,4 @@
-/* Who runs where not all fit at once: equal time, nobody passed over, never more
+/* Which jobs run where not all fit at once: equal time, none passed over, never more
  * than there is room for. */
 #include "share/turns.h"
 
@@ -110,8 +110,8 @@ static void test_different_sizes(void **state)
 	assert_equal_times(&world, 5);
 }
 
-/* Who comes late has as much as the others from then on, not all until it has caught up; who
- * goes makes room at once. */
+/* A job that comes late has as much as the others from then on, not all until it has caught up; one
+ * that goes makes room at once. */
 static void test_come_and_go(void **state)
 {
 	(void)state;
@@ -168,7 +168,7 @@ static void test_away(void **state)
 }
 
 /* So many turns of three of which one fits, seen at uneven times: none takes longer than its
- * quantum and until somebody looks. */
+ * quantum and until the next look. */
 static void take_uneven_turns(unsigned random, size_t turns)
 {
 	enum { TICKS = 16 };
@@ -193,7 +193,7 @@ static void take_uneven_turns(unsigned random, size_t turns)
 	}
 }
 
-/* Turns are never quite as long as a quantum. The small differences add up, and give nobody two
+/* Turns are never quite as long as a quantum. The small differences add up, and give none two
  * turns one after the other. */
 static void test_uneven_turns(void **state)
 {

@@ -72,7 +72,7 @@ static inline void stage_end(struct stage *stage)
 	sw_vec_free(&stage->events);
 }
 
-/* One instant: what the world says, who arrives, what is decided. */
+/* One instant: what the world says, which jobs arrive, what is decided. */
 static inline void stage_step(struct stage *stage, sw_ns at)
 {
 	struct sw_job_spec specs[8];

@@ -30,7 +30,7 @@ static void test_rounds(void **state)
 		/* Two that only compute take turns, and the guest never gets one. */
 		{{0, 10 * MS, 0}, {0, 100 * MS, 0}, 1000},
 		{{0, 0, 0}, {0, 100 * MS, 0}, 0},
-		/* Nobody knows. */
+		/* Not known. */
 		{{10 * MS, 10 * MS, 10 * MS}, {0, 0, 0}, 0},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -1,4 +1,4 @@
-/* Who sits on which GPU. */
+/* Which job sits on which GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

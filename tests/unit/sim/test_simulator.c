@@ -55,7 +55,7 @@ static void test_result(void **state)
 	assert_string_equal(result->notes, "");
 	assert_int_equal(result->seed, 42);
 	assert_int_equal(result->gpus, 16);
-	assert_int_equal(result->decision_p99_ns, 0); /* nobody asked */
+	assert_int_equal(result->decision_p99_ns, 0); /* not asked for */
 	assert_int_equal(result->outcomes.count, fixture->trace->jobs.count);
 	assert_true(result->events >= 2 * fixture->trace->jobs.count);
 	assert_true(result->decisions > 0 && result->decisions <= result->events);
@@ -67,7 +67,7 @@ static void test_result(void **state)
 		assert_int_equal(outcome->gpus, job->gpus);
 		assert_int_equal(outcome->work_ns, job->duration_ns);
 		assert_int_equal(outcome->state, SW_OUTCOME_FINISHED);
-		assert_int_equal(outcome->run_ns, job->duration_ns); /* nobody preempts, nothing costs */
+		assert_int_equal(outcome->run_ns, job->duration_ns); /* none preempts, nothing costs */
 		assert_int_equal(outcome->end_ns - outcome->start_ns, job->duration_ns);
 	}
 	assert_int_equal(result->summary.finished, fixture->trace->jobs.count);

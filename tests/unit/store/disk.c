@@ -140,7 +140,7 @@ static int disk_sync(sqlite3_file *base, int flags)
 	(void)flags;
 	if (fails(file_of(base), true))
 		return SQLITE_IOERR_FSYNC;
-	/* The real disk need not be bothered: nobody pulls its plug here. */
+	/* The real disk need not be bothered: its plug is not pulled here. */
 	if (!file_of(base)->watched)
 		return SQLITE_OK;
 	struct remembered *file = &disk.files[file_of(base)->which];

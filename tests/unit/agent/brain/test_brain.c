@@ -259,7 +259,7 @@ static void test_found_runs(void **state)
 }
 
 /* What was never started and is not wanted any more ends without a trace: told once as an exit if
- * somebody asks, dropped if nobody does. */
+ * it is asked for, else dropped. */
 static void test_never_started(void **state)
 {
 	struct sw_agent_brain *brain = *state;

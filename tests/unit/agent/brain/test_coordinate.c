@@ -1,7 +1,7 @@
 /* Runs that share a GPU, coordinated by the agent's brain, on a model of the GPU: the brain sees
  * them once a second, and they obey the terms that it gives. A guaranteed run has the time and
  * the memory that it needs; an opportunistic one makes room and gets it back; an agent that
- * starts anew hurts nobody. */
+ * starts anew hurts none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,7 @@ static void act(void)
 		fail_msg("%s", err.fact);
 }
 
-/* Time passes, and nobody looks. */
+/* Time passes without a look. */
 static void only_act(struct model *model)
 {
 	(void)model;
@@ -268,8 +268,8 @@ static void test_guaranteed_ends(void **state)
 	assert_int_equal(low->order.share_milli, 1000);
 }
 
-/* Who is to start where a burst has taken the memory waits until the opportunistic run has made
- * room for it, and does not wait for ever when nobody looks. */
+/* A run that is to start where a burst has taken the memory waits until the opportunistic run has
+ * made room for it, and does not wait for ever when there is no look. */
 static void newcomer(enum sw_job_class class, bool blind)
 {
 	begin(NULL);
@@ -355,7 +355,7 @@ static void test_context_without_room(void **state)
 	assert_int_equal(full->order.limit_bytes, ALL - 100 * MIB);
 }
 
-/* What another guaranteed run asked for is not lent, nor does a run get more that somebody limited;
+/* What another guaranteed run asked for is not lent, nor does a run get more that was limited;
  * a limit counts at once. */
 static void test_bounds_of_a_burst(void **state)
 {
@@ -405,7 +405,7 @@ static void test_strangers(void **state)
 	assert_int_equal(low->order.share_milli, 1000);
 }
 
-/* A page that vanishes: what its run asked for is kept for it, and nobody is told
+/* A page that vanishes: what its run asked for is kept for it, and none is told
  * to do anything strange. */
 static void test_a_page_vanishes(void **state)
 {

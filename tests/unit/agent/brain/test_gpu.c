@@ -1,5 +1,5 @@
-/* Runs that share a GPU: who may start beside whom, what each is told, and that it is told when
- * something changes and not again and again. */
+/* Runs that share a GPU: which run may start beside which, what each is told, and that it is told
+ * when something changes and not again and again. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -102,7 +102,7 @@ static void test_who_starts_beside_whom(void **state)
 	wish(5, GUARANTEED, 2);
 	wish(6, GUARANTEED, 3);
 	assert_string_equal(answer(brain), "");
-	/* One that is to go lets nobody in before it is gone. */
+	/* One that is to go lets none in before it is gone. */
 	wants[0].want = SW_WANT_STOP;
 	wish(7, GUARANTEED, 1);
 	runs(brain, 1);
@@ -113,8 +113,8 @@ static void test_who_starts_beside_whom(void **state)
 	assert_string_equal(act(brain), "start 7");
 }
 
-/* The opportunistic one learns to whom it gives way, the others that they are watched; a run that
- * is alone hears nothing. */
+/* The opportunistic one learns to which runs it gives way, the others that they are watched; a run
+ * that is alone hears nothing. */
 static void test_giving_way(void **state)
 {
 	struct sw_agent_brain *brain = *state;
@@ -128,7 +128,7 @@ static void test_giving_way(void **state)
 	assert_string_equal(runs(brain, 3), "terms 3 0 0 <1 <2");
 	assert_string_equal(runs(brain, 4), "");
 	assert_string_equal(answer(brain), "");
-	/* One that stands still is in nobody's way. */
+	/* One that stands still is in no run's way. */
 	wants[0].want = SW_WANT_SUSPEND;
 	now += 1000 * MS;
 	sw_agent_brain_nudge(brain);

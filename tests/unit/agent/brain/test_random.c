@@ -205,9 +205,9 @@ static void carry_out(struct world *world, const struct sw_agent_action *action)
 		folder->exists = false;
 		break;
 	default:
-		MUST(folder->exists && folder->linked, "somebody is told something who is not there");
+		MUST(folder->exists && folder->linked, "a run is told something that is not there");
 		MUST(action->act != SW_ACT_LEASE || !is_leased(action->id) || action->lease_boot_ns <= world->promised_ns,
-		     "a lease that nobody gave");
+		     "a lease that was not given");
 		MUST(folder->order_count < ORDERS, "the same thing is told again and again");
 		folder->orders[folder->order_count++] = *action;
 		break;
@@ -577,10 +577,10 @@ static void settle(struct world *world)
 		act(world);
 	}
 	const struct sw_sync_run *runs;
-	MUST(sw_agent_brain_runs(world->brain, &runs) == 0, "a run is left that nobody wants");
+	MUST(sw_agent_brain_runs(world->brain, &runs) == 0, "a run is left that is not wanted");
 	/* All GPUs are free: a run that wants them all starts at once. */
 	fixture_answer(world->brain, world->now += 1000 * MS, world->version + 1, &want, 1);
-	MUST(strcmp(fixture_act(world->brain, world->now, false), "start 1.41") == 0, "a GPU is held by nobody");
+	MUST(strcmp(fixture_act(world->brain, world->now, false), "start 1.41") == 0, "a GPU is held by none");
 }
 
 static uint64_t run_world(uint64_t seed, uint64_t *begins)

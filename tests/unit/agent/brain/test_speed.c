@@ -1,5 +1,5 @@
-/* How runs get on, as the agent's brain tells it: what an iteration takes, beside whom, and what it
- * took alone; not more often than need be, and never what is true no longer. */
+/* How runs get on, as the agent's brain tells it: what an iteration takes, beside which runs, and
+ * what it took alone; not more often than need be, and never what is true no longer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -126,8 +126,8 @@ static void test_alone(void **state)
 	assert_in_range(world.told, 2, 8);
 }
 
-/* Aim: what was found is taken back as soon as somebody comes or goes, and then found again
- * beside those who are there. */
+/* Aim: what was found is taken back as soon as a run comes or goes, and then found again
+ * beside those that are there. */
 static void test_neighbours(void **state)
 {
 	(void)state;
@@ -178,8 +178,8 @@ static void test_held_back(void **state)
 	assert_int_equal(said(1)->alone_ns, 10 * MS);
 }
 
-/* Aim: who stands still beside others is told to be slower and slower, without a word every second;
- * who pauses alone is not. */
+/* Aim: one that stands still beside others is told to be slower and slower, without a word every
+ * second; one that pauses alone is not. */
 static void test_stands_still(void **state)
 {
 	(void)state;
@@ -197,7 +197,8 @@ static void test_stands_still(void **state)
 	assert_in_range(world.told - told, 1, 10);
 }
 
-/* Aim: who is paused by order is not told to be slow, and who works beside it is alone. */
+/* Aim: one that is paused by order is not told to be slow, and one that works beside it is
+ * alone. */
 static void test_paused(void **state)
 {
 	(void)state;

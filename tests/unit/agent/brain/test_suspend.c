@@ -12,7 +12,7 @@
 #include "fixture.h"
 
 /* A suspended run that is to stop gets no grace beside a run that stays on its GPUs. It waits for
- * one that goes; and then they are its own until it has gone, before anybody else, whatever the
+ * one that goes; and then they are its own until it has gone, before any other, whatever the
  * order of their numbers. */
 static void test_stop_of_suspended(void **state)
 {
@@ -145,7 +145,7 @@ static uint64_t suspends(struct sw_agent_brain *brain, int64_t now, bool deep)
 			assert_int_equal(actions[i].deep, deep);
 			return actions[i].order;
 		}
-	fail_msg("nobody is suspended");
+	fail_msg("no run is suspended");
 	return 0;
 }
 
@@ -242,7 +242,7 @@ static uint64_t moves(struct sw_agent_brain *brain, int64_t now, const char *gpu
 			assert_string_equal(actions[i].gpus, gpus);
 			return actions[i].order;
 		}
-	fail_msg("nobody is moved");
+	fail_msg("no run is moved");
 	return 0;
 }
 
@@ -266,7 +266,7 @@ static const struct sw_sync_run *told_run(struct sw_agent_brain *brain)
 	return &runs[0];
 }
 
-/* A run that goes to other GPUs has both until it is there: nobody starts on either. It
+/* A run that goes to other GPUs has both until it is there: no run starts on either. It
  * is suspended only then. */
 static void test_moves(void **state)
 {
@@ -295,7 +295,7 @@ static void test_moves(void **state)
 	assert_string_equal(told_run(brain)->gpus, "GPU-1");
 }
 
-/* A run that cannot go stays, lets nobody in before the controller knows, and is not told again. */
+/* A run that cannot go stays, lets none in before the controller knows, and is not told again. */
 static void test_does_not_move(void **state)
 {
 	struct sw_agent_brain *brain = *state;

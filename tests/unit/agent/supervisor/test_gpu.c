@@ -193,7 +193,7 @@ static void test_without(void **state)
 	}
 }
 
-/* A page that cannot be made, or a library that cannot be read, is said and harms nobody. */
+/* A page that cannot be made, or a library that cannot be read, is said and harms none. */
 static void test_gone_without(void **state)
 {
 	struct harness *harness = *state;
@@ -226,7 +226,7 @@ static void test_other_user(void **state)
 {
 	struct harness *harness = *state;
 	if (geteuid() != 0) {
-		print_message("only root can become somebody else\n");
+		print_message("only root can become another user\n");
 		skip();
 	}
 	for (int i = 0; i < 2; i++) {
@@ -444,7 +444,7 @@ static void test_short_turns(void **state)
 	sw_share_page_close(page);
 }
 
-/* Terms become what stands on the page: limits, a share, whom it gives way to as paths of pages
+/* Terms become what stands on the page: limits, a share, the runs it gives way to as paths of pages
  * that are there; and are taken back. */
 static void test_terms(void **state)
 {

@@ -204,7 +204,7 @@ static void test_other_user(void **state)
 {
 	struct harness *harness = *state;
 	if (geteuid() != 0) {
-		print_message("only root can become somebody else\n");
+		print_message("only root can become another user\n");
 		skip();
 	}
 	struct run run;
@@ -448,7 +448,7 @@ static void test_lease_obeyed(void **state)
 	assert_string_equal(harness_read(harness, "woken"), "");
 }
 
-/* A run without a lease goes on alone: nobody is linked to it, and no word comes. */
+/* A run without a lease goes on alone: no client is linked to it, and no word comes. */
 static void test_no_lease(void **state)
 {
 	struct harness *harness = *state;

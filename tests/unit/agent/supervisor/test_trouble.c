@@ -133,7 +133,8 @@ static int await_socket(const struct run *run)
 	return connect_as(run, geteuid());
 }
 
-/* A run that loses its link before it has settled opens its socket at once, and obeys who comes. */
+/* A run that loses its link before it has settled opens its socket at once, and
+ * obeys the agent that comes. */
 static void test_settling(void **state)
 {
 	struct harness *harness = *state;

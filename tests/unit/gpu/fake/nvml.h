@@ -20,7 +20,7 @@ struct fake {
 	int init_code, count_code;
 	unsigned count;
 	int inits, shutdowns;
-	unsigned long long xid; /* an error that this GPU has reported, and nobody heard of; 0: none */
+	unsigned long long xid; /* an error that this GPU has reported, and that was not heard of; 0: none */
 	unsigned xid_gpu;
 	struct fake_gpu gpus[FAKE_GPUS_MAX];
 };

@@ -266,8 +266,8 @@ static void test_names(void **state)
 	free(page);
 }
 
-/* Nothing at all, no jobs, one job, jobs of no length, nobody finished, no
- * GPUs: a page all the same. */
+/* Nothing at all, no jobs, one job, jobs of no length, none finished, no GPUs: a page all the
+ * same. */
 static void test_little(void **state)
 {
 	(void)state;

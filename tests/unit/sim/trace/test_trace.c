@@ -153,7 +153,7 @@ static void test_load_from_a_file(void **state)
 	struct sw_trace *none = NULL;
 	assert_int_equal(sw_trace_load("/nonexistent/x", NULL, &none, &err), SW_ENOTFOUND);
 	assert_null(none);
-	/* Nobody has to listen. */
+	/* The caller need not listen. */
 	assert_int_equal(sw_trace_load("/nonexistent/x", NULL, &none, NULL), SW_ENOTFOUND);
 	assert_int_equal(sw_trace_parse("x", "a,b\n", 4, NULL, &none, NULL), SW_EINPUT);
 }
