@@ -17,7 +17,7 @@
 /* What the running cluster adds to what was said. */
 struct said {
 	struct sw_cli_sim_values values;
-	json_t *policy;				/* of the controller; NULL: from a file */
+	json_t *policy, *world;			/* of the controller; NULL: from a file */
 	uint64_t never_ran, rows, holds, first; /* as in struct sw_cli_past */
 	const char *settings[SETTINGS_MAX];
 	char *own_settings[SETTINGS_MAX]; /* those of them that are ours to free */
@@ -116,6 +116,7 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	struct sw_cli_past past = {0};
 	int r = sw_cli_connect(said->values.controller, &client, err);
 	r = r < 0 ? r : sw_client_get(client, "/v1/policy", &said->policy, err);
+	r = r < 0 ? r : sw_client_get(client, "/v1/world", &said->world, err);
 	r = r < 0 ? r : add_settings(said, err);
 	if (r == 0 && said->values.cluster == NULL)
 		r = sw_cli_past_cluster(client, &study->cluster, err);
@@ -135,6 +136,17 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	if (said->values.placement == NULL && said->policy != NULL)
 		said->values.placement = sw_cli_text(said->policy, "placement", NULL);
 	return 0;
+}
+
+/* The terms under which it happened, unless another world is asked for. */
+static int choose_world(const struct said *said, struct sw_cli_study *study, struct sw_err *err)
+{
+	if (said->values.world != NULL)
+		return 0;
+	const char *text = sw_cli_text(said->world, "text", "");
+	int r = text[0] != '\0' ? sw_world_parse(sw_cli_text(said->world, "world", "live"), text, strlen(text), &study->world, err)
+				: sw_world_load(SW_WORLD_LIVE, &study->world, err);
+	return r < 0 ? r : sw_world_record(study->world, err);
 }
 
 /* ---- what is said about it */
@@ -186,11 +198,10 @@ int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli
 	static const char *const all[] = {"all"};
 	struct sw_cli_study study = {0};
 	struct said said = {.values = *values};
-	if (said.values.world == NULL)
-		said.values.world = "recorded";
 	if (said.values.policies.count == 0)
 		said.values.policies = (struct sw_cli_texts){(const char **)(uintptr_t)all, 1};
 	int r = values->history != NULL ? load_file(values, &study, err) : fetch(&said, &study, err);
+	r = r < 0 ? r : choose_world(&said, &study, err);
 	if (r < 0)
 		sw_cli_study_release(&study);
 	else
@@ -204,6 +215,7 @@ int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli
 	for (size_t i = 0; i < SETTINGS_MAX; i++)
 		free(said.own_settings[i]);
 	json_decref(said.policy);
+	json_decref(said.world);
 	if (r == 0)
 		*ret_study = study;
 	return r;

@@ -241,6 +241,10 @@ static int take_job(struct gathering *all, const json_t *job)
 	fate->preemptions = (uint32_t)sw_cli_number(job, "preemptions", 0);
 	fate->end = (uint8_t)end_of(job);
 	r = intern(trace, job, "name", &row->name);
+	/* Its profile is found by what it said, or else by its name. */
+	const json_t *asked = json_object_get(job, "asked");
+	bool said = sw_cli_text(asked, "model", "")[0] != '\0';
+	r = r < 0 ? r : intern(trace, said ? asked : job, said ? "model" : "name", &row->model);
 	r = r < 0 ? r : intern(trace, job, "user", &row->user);
 	return r < 0 ? r : intern(trace, job, "tenant", &row->tenant);
 }

@@ -259,7 +259,7 @@ static const struct sw_cli_option options[] = {
 	 .about = "where jobs go, or the path of a shared object (if not given, the world decides)", .words = &sw_cli_placement_words,
 	 .is_path = true, AT(placement)},
 	{"world", 'w', .kind = SW_CLI_TEXT, "NAME",
-	 .about = "what things cost, or a YAML file of your own; " SW_WORLD_DEFAULT " unless told, with --journal recorded",
+	 .about = "what things cost, or a YAML file of your own; " SW_WORLD_DEFAULT " unless told, with --journal the cluster's own",
 	 .words = &sw_cli_world_words, .is_path = true, AT(world)},
 	{"set", 's', .kind = SW_CLI_TEXTS, "X.KEY=VALUE",
 	 .about = "set a parameter of a policy (las.tick=10s) or a value of the world (world.quantum=1s)", AT(settings)},

@@ -191,7 +191,7 @@ static int choose_placement(struct sw_cli_study *study, const char *name, struct
 static int prepare(const struct sw_cli_sim_values *values, struct sw_cli_study *study, struct sw_err *err)
 {
 	int r = add_policies(study, &values->policies, err);
-	if (r == 0)
+	if (r == 0 && study->world == NULL)
 		r = sw_world_load(values->world != NULL ? values->world : SW_WORLD_DEFAULT, &study->world, err);
 	if (r == 0)
 		r = apply_settings(study, &values->settings, err);

@@ -138,7 +138,7 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 	model->lives = calloc(model->count + 1, sizeof *model->lives);
 	if (model->lives == NULL || sw_heap_reserve(&model->ends, model->count + 1) < 0 || bring_to_life(model, profiles) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for %u jobs", model->count);
-	if (world->sharing_slowdown) {
+	if (world->sharing_slowdown && !world->recorded) {
 		model->neighbours = sw_neighbours_new(topology->gpu_count, model->count);
 		if (model->neighbours == NULL)
 			return sw_err_set(err, SW_ENOMEM, "out of memory for %u GPUs", topology->gpu_count);
@@ -197,7 +197,7 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 	/* How much memory a job needs is known where its trace says so, or its model is known; only
 	 * then can it share a GPU. */
 	ret_spec->gpu_memory_bytes = (uint64_t)job->gpu_memory_mib << 20;
-	if (job->gpu_memory_mib == 0 && model->world->sharing_slowdown && !life->profile->is_default)
+	if (job->gpu_memory_mib == 0 && model->world->sharing_slowdown && !model->world->recorded && !life->profile->is_default)
 		ret_spec->gpu_memory_bytes = life->profile->mem_persistent_bytes + life->profile->mem_ephemeral_bytes;
 	if (!life->profile->is_default)
 		ret_spec->gpu_floor_bytes = life->profile->mem_persistent_bytes;
@@ -337,7 +337,7 @@ static struct pace pace_of(const struct sw_world_model *model, const struct sw_e
 		slow = slow * asked / (held == 0 ? 1 : held);
 	}
 	slow = slow < 1 ? 1 : slow > SLOWEST ? SLOWEST : slow;
-	if (!model->world->sharing_slowdown)
+	if (model->neighbours == NULL)
 		return (struct pace){(int64_t)slow, WHOLE};
 	struct pace pace = sharing_pace(model, engine, id);
 	if (pace.full != WHOLE)

@@ -54,7 +54,9 @@ static void say_preemption(FILE *out, const struct sw_world *world)
 static void say_sharing(FILE *out, const struct sw_world *world)
 {
 	char text[32];
-	if (!world->sharing_slowdown)
+	if (world->recorded)
+		fputs("  sharing: slowdown by neighbours is inside the recorded times; policies expect it by the models' profiles\n", out);
+	else if (!world->sharing_slowdown)
 		fputs("  sharing: no slowdown by neighbours on a GPU\n", out);
 	else if (world->sharing_by == SW_SHARING_BY_STAGES)
 		fputs("  sharing: opportunistic jobs slow down by the stages of their iterations, guaranteed ones do not\n", out);

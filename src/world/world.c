@@ -450,6 +450,20 @@ int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes)
 	return ns < TEN_YEARS_NS ? (int64_t)ns : TEN_YEARS_NS;
 }
 
+int sw_world_record(struct sw_world *world, struct sw_err *err)
+{
+	world->recorded = true;
+	world->placement_slowdown = false;
+	world->start_ns = 0;
+	world->node_mtbf_ns = world->node_repair_ns = 0;
+	world->job_failure_ppm = 0;
+	return replace_text(&world->not_modelled,
+			    "another place or other neighbours than a job really had\n"
+			    "people who would have submitted other jobs, or at other times\n"
+			    "nodes that came and went; quotas; what owners said of stops; time on hold that the journal's events do not tell any more\n",
+			    err);
+}
+
 /* Of a large job: one whose state fills a GPU. */
 static sw_ns preemption_cost(const struct sw_world *world)
 {

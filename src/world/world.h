@@ -79,6 +79,8 @@ struct sw_world {
 	bool work_from_iterations;   /* work = iterations x iteration time of the trace x scale, whatever duration it states */
 	int64_t iteration_scale_ppm; /* 1,000,000 unless work_from_iterations */
 
+	/* Of a history: starts, slowdowns and failures are inside the run times, and are not charged again. What policies expect of neighbours is known all the same. */
+	bool recorded;
 	bool placement_slowdown;
 	bool sharing_slowdown;
 	enum sw_sharing sharing_by; /* never SW_SHARING_NONE: that is sharing_slowdown */
@@ -113,6 +115,9 @@ void sw_world_names(char *buffer, size_t size);
 /* "Assumptions in force": several lines for people, each ending with a newline. NULL when out of
  * memory; the caller frees it. */
 char *sw_world_describe(const struct sw_world *world);
+
+/* Makes it the world of a history that happened under it. SW_ENOMEM */
+int sw_world_record(struct sw_world *world, struct sw_err *err);
 
 /* What a driver tells its engine in this world. */
 struct sw_terms sw_world_terms(const struct sw_world *world);

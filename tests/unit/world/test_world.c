@@ -145,10 +145,10 @@ static void test_builtin(void **state)
 		assert_null(strstr(sw_embedded(path, NULL), "\nbase:"));
 		count++;
 	}
-	assert_int_equal(count, 5);
+	assert_int_equal(count, 4);
 	char names[64];
 	sw_world_names(names, sizeof names);
-	assert_string_equal(names, "ideal, live, measured, muri, recorded");
+	assert_string_equal(names, "ideal, live, measured, muri");
 	char little[8];
 	sw_world_names(little, sizeof little);
 	assert_string_equal(little, "ideal, ");
@@ -199,7 +199,7 @@ static void test_unknown_name(void **state)
 	assert_int_equal(sw_world_load("mesured", &world, &err), SW_ENOTFOUND);
 	assert_string_equal(err.fact, "there is no world 'mesured'");
 	assert_string_equal(err.detail, "did you mean 'measured'?");
-	assert_has(err.hint, "ideal, live, measured, muri, recorded");
+	assert_has(err.hint, "ideal, live, measured, muri");
 	sw_err_clear(&err);
 	assert_int_equal(sw_world_load("utopia", &world, &err), SW_ENOTFOUND);
 	assert_string_equal(err.detail, "");
@@ -233,7 +233,7 @@ static void test_refused(void **state)
 		{"name: a\nquantum: -1s\n", "line 2: 'quantum' is '-1s', expected a duration"},
 		{"name: a\nquantum: 100000d\n", "line 2: 'quantum' is 100000d, expected 0 s to"},
 		{"name: a\npreempt: never\n", "line 2: 'preempt' is 'never', expected one of free, suspend, restart"},
-		{"name: a\nbase: heaven\n", "'base' names 'heaven', which is not a built-in world (ideal, live, measured, muri, recorded)"},
+		{"name: a\nbase: heaven\n", "'base' names 'heaven', which is not a built-in world (ideal, live, measured, muri)"},
 		{"name: a\nsharing_by: luck\n", "line 2: 'sharing_by' is 'luck', expected one of profiles, stages, slices"},
 		{"name: a\nsplit: 0.9\n", "line 2: 'split' is 0.9, expected 1.000 to"},
 		{"name: a\nsuspend: {copy: 0}\n", "line 2: 'copy' is 0, expected 1 to"},
