@@ -31,7 +31,7 @@
 #include "server/state.h"
 #include "server/waiting.h"
 
-#define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing */
+#define TICK_LEAST_NS (100 * SW_NS_PER_MS) /* after a tick that brought nothing of what is due */
 #define TICK_MOST_S 3600
 #define RESERVE_BYTES ((size_t)8 << 20)
 
@@ -109,8 +109,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (op == NULL || sw_brain_tick(server->brain, sw_server_now(server), &op->records, &err) < 0 || op->records.count == 0) {
 		if (op != NULL)
 			sw_op_free(op);
+		/* Timers fire a little early: only where something is due, and brought nothing, is there a pause. */
 		int64_t wait_ns = sw_brain_next(server->brain) - sw_server_now(server);
-		set_tick(server, wait_ns > TICK_LEAST_NS ? wait_ns : TICK_LEAST_NS);
+		set_tick(server, wait_ns > 0 ? wait_ns : TICK_LEAST_NS);
 		return;
 	}
 	sw_batch_add(server, op);
