@@ -178,9 +178,26 @@ static const struct sw_api_field job_list[] = {
 static const struct sw_api_field kept_event[] = {
 	{"seq", "integer", "number of its record in the journal"},
 	{"at", "string", "when it happened"},
-	{"kind", "string", "`hold` or `release`"},
-	{"job", "integer", "which job"},
+	{"kind", "string",
+	 "`submit`, `hold`, `release`, `run`, `quota`, `profile`, `node`, `node_removed`, `node_unreachable`, `node_closed`, "
+	 "`node_opened`, `gpus`, or `wake`: the scheduler had asked to be woken"},
+	{"job", "integer",
+	 "of a hold, a release or a run: which job. A submit does not say: jobs have numbers in the order of their submits"},
 	{"leaves", "boolean", "of a hold: a run goes on, and the job is held once that is over"},
+	{"member", "boolean", "of a submit: one more member of the array that the submit before made; it is as that job"},
+	{"prerun", "boolean", "of a submit: a pre-run was made before the job"},
+	{"spec", "object",
+	 "of a submit: the job as the scheduler was asked for it (src/core/spec.c); fields that are zero are left out. Of jobs of others: "
+	 "`gpus` alone"},
+	{"tenant", "string", "of a submit or a quota"},
+	{"model", "string", "of a submit: the profile by which its speed is predicted; not there where it has none"},
+	{"deadline", "string", "of a submit: a moment; not there where it has none"},
+	{"begins", "boolean", "of a run: all of it that this node has was heard to run for the first time"},
+	{"frees", "boolean", "of a run: its GPU memory leaves its GPUs while it is suspended"},
+	{"gpus", "integer", "of a quota; null: it was lifted"},
+	{"name", "string", "of a profile: the model; `use_milli`, `busy_milli` and `busy_known` are what is known of it from now on"},
+	{"node", "string", "of a node"},
+	{"shut", "integer[]", "of a node or GPUs: which of them take no jobs; not there where nothing was said"},
 	END,
 };
 static const struct sw_api_field event_list[] = {

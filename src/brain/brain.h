@@ -245,6 +245,10 @@ int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, c
 int sw_brain_apply_record(struct sw_brain *brain, sw_ns at, struct sw_record *record, uint64_t *ret_job, struct sw_err *err);
 /* The next job gets a number above this one. */
 int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err *err);
+/* What a record says that a replay of the history needs, for this user, as JSON (retell.c); the
+ * caller frees. NULL: it says nothing of the kind. */
+char *sw_brain_retell(const struct sw_brain *brain, const struct sw_user *user, uint64_t seq, sw_ns at, enum sw_record_kind kind,
+		      const char *body, size_t size);
 /* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people may ask about them: calls `fn` for each that is known. */
 int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size_t size, int (*fn)(void *user, uint64_t job), void *user,
 			    struct sw_err *err);

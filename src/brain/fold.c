@@ -101,7 +101,7 @@ static bool suspends(enum sw_stop_rule rule)
 	return rule == SW_STOP_SUSPEND || rule == SW_STOP_IF_FREE;
 }
 
-static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits)
+struct sw_job_spec sw_brain_spec(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits)
 {
 	uint32_t retries = request->retries_said ? request->retries : SW_FAILURE_RETRIES;
 	return (struct sw_job_spec){
@@ -128,6 +128,12 @@ static struct sw_job_spec spec_of(const struct sw_brain *brain, const struct sw_
 		.stop_rule = (uint8_t)rule_of(brain, request),
 		.no_restart = request->no_requeue,
 	};
+}
+
+const char *sw_brain_tenant_of(const struct sw_job_request *request, uint32_t uid, char own[SW_BRAIN_OWN_TENANT])
+{
+	snprintf(own, SW_BRAIN_OWN_TENANT, "uid%u", uid);
+	return request->tenant != NULL && request->tenant[0] != '\0' ? request->tenant : own;
 }
 
 /* The first job of a request with a key stands for all of them: their numbers follow each other. */
@@ -227,10 +233,9 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		   struct sw_awaited awaited, struct sw_err *err)
 {
 	uint32_t tenant;
-	char own[24];
-	snprintf(own, sizeof own, "uid%u", uid);
+	char own[SW_BRAIN_OWN_TENANT];
 	struct sw_live *live = NULL;
-	if (asked != NULL && find_tenant(brain, request->tenant != NULL && request->tenant[0] ? request->tenant : own, &tenant) == 0)
+	if (asked != NULL && find_tenant(brain, sw_brain_tenant_of(request, uid, own), &tenant) == 0)
 		live = sw_brain_add(brain);
 	if (live == NULL) {
 		sw_asked_drop(asked);
@@ -267,7 +272,7 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		live->warning = strdup(asked->warning);
 	if (brain->jobs.count == 1 || live[-1].asked != asked) /* once for an array */
 		sw_brain_warn_model(brain, live, request);
-	struct sw_job_spec spec = spec_of(brain, request, tenant, live->depend_count > 0);
+	struct sw_job_spec spec = sw_brain_spec(brain, request, tenant, live->depend_count > 0);
 	int r = step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
 	return r < 0 ? r : sw_depends_judge(brain, (uint32_t)brain->jobs.count - 1, err);
 }

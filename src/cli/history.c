@@ -72,7 +72,7 @@ static int export(struct sw_client *client, const struct values *values, const c
 {
 	SW_CLEANUP(sw_cli_past_release) struct sw_cli_past past = {0};
 	char jobs[SW_TEXT_SIZE];
-	int r = sw_cli_past_fetch(client, query, false, &past, err);
+	int r = sw_cli_past_fetch(client, query, NULL, &past, err);
 	if (r < 0)
 		return r;
 	if (past.trace->jobs.count == 0) {

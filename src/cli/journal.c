@@ -7,6 +7,7 @@
 #include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/past.h"
+#include "cli/past_events.h"
 #include "cli/sim.h"
 #include "core/params.h"
 #include "policy/registry.h"
@@ -17,7 +18,7 @@
 /* What the running cluster adds to what was said. */
 struct said {
 	struct sw_cli_sim_values values;
-	json_t *policy, *world;			/* of the controller; NULL: from a file */
+	json_t *policy, *world, *profiles;	/* of the controller; NULL: from a file */
 	uint64_t never_ran, rows, holds, first; /* as in struct sw_cli_past */
 	const char *settings[SETTINGS_MAX];
 	char *own_settings[SETTINGS_MAX]; /* those of them that are ours to free */
@@ -110,6 +111,21 @@ static int add_settings(struct said *said, struct sw_err *err)
 	return 0;
 }
 
+/* The rows of its jobs, and the journal's events. */
+static int fetch_past(struct sw_client *client, struct said *said, struct sw_cli_study *study, struct sw_cli_past *ret_past,
+		      struct sw_err *err)
+{
+	SW_CLEANUP(sw_cli_events_release) struct sw_cli_events events = {0};
+	int r = sw_cli_events_fetch(client, &events, err);
+	if (r == 0 && said->values.cluster == NULL)
+		r = sw_cli_events_cluster(client, &events, &study->cluster, err);
+	if (r == 0 && said->values.quotas.count == 0)
+		r = sw_cli_events_quotas(client, &events, err);
+	r = r < 0 ? r : sw_cli_past_fetch(client, "", &events, ret_past, err);
+	said->profiles = json_incref(events.profiles);
+	return r;
+}
+
 static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *err)
 {
 	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;
@@ -118,9 +134,7 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	r = r < 0 ? r : sw_client_get(client, "/v1/policy", &said->policy, err);
 	r = r < 0 ? r : sw_client_get(client, "/v1/world", &said->world, err);
 	r = r < 0 ? r : add_settings(said, err);
-	if (r == 0 && said->values.cluster == NULL)
-		r = sw_cli_past_cluster(client, &study->cluster, err);
-	r = r < 0 ? r : sw_cli_past_fetch(client, "", true, &past, err);
+	r = r < 0 ? r : fetch_past(client, said, study, &past, err);
 	if (r < 0)
 		return r;
 	study->trace = past.trace;
@@ -207,7 +221,8 @@ int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli
 	else
 		r = sw_cli_study_prepare(&said.values, &study, err);
 	if (r == 0) {
-		r = record(&said, &study, err);
+		r = sw_cli_events_profiles(said.profiles, study.profiles, err);
+		r = r < 0 ? r : record(&said, &study, err);
 		r = r < 0 ? r : describe(&study, &said, err);
 		if (r < 0)
 			sw_cli_study_release(&study);
@@ -216,6 +231,7 @@ int sw_cli_journal_prepare(const struct sw_cli_sim_values *values, struct sw_cli
 		free(said.own_settings[i]);
 	json_decref(said.policy);
 	json_decref(said.world);
+	json_decref(said.profiles);
 	if (r == 0)
 		*ret_study = study;
 	return r;

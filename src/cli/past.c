@@ -8,28 +8,26 @@
 #include "api/when.h"
 #include "base/number.h"
 #include "cli/live.h"
+#include "cli/past_events.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 
 /* Below this, a bar would only flicker. */
 #define MANY 5000u
 
-/* Something that the owner of a job did to it. */
-struct happening {
-	int64_t at_ns;
-	uint64_t seq, job;
-	bool holds, leaves;
+/* A job that was looked at, whether it ran or not. */
+struct seen {
+	int64_t submitted_ns;
+	uint32_t row; /* in the trace; UINT32_MAX: it has none */
 };
 
 struct gathering {
 	struct sw_cli_past *past;
 	int64_t now_ns;
-	bool with_events;
-	int64_t since_ns;		 /* of the journal's first event; INT64_MIN: it has all there were */
-	SW_VEC(struct happening) events; /* by job, then in their order */
-	SW_VEC(int64_t) ended_ns;	 /* by job number less one; 0: not known */
+	const struct sw_cli_events *events; /* NULL: nobody asks */
+	SW_VEC(int64_t) ended_ns;	    /* by job number less one; 0: not known */
+	SW_VEC(struct seen) jobs;	    /* in their order */
 	struct sw_cli_progress *bar;
-	uint64_t seen;
 };
 
 static int64_t moment(const json_t *object, const char *key, int64_t fallback)
@@ -122,78 +120,17 @@ static int note_end(struct gathering *all, const json_t *job)
 
 /* ---- events */
 
-static int compare(const void *a, const void *b)
-{
-	const struct happening *x = a, *y = b;
-	return x->job != y->job ? (x->job > y->job) - (x->job < y->job) : (x->seq > y->seq) - (x->seq < y->seq);
-}
-
-static int take_event(struct gathering *all, const json_t *event)
-{
-	struct happening *slot = sw_vec_push(&all->events);
-	if (slot == NULL)
-		return SW_ENOMEM;
-	*slot = (struct happening){
-		.at_ns = moment(event, "at", 0),
-		.seq = (uint64_t)sw_cli_number(event, "seq", 0),
-		.job = (uint64_t)sw_cli_number(event, "job", 0),
-		.holds = strcmp(sw_cli_text(event, "kind", ""), "hold") == 0,
-		.leaves = json_is_true(json_object_get(event, "leaves")),
-	};
-	return 0;
-}
-
-static int fetch_events(struct sw_client *client, struct gathering *all, struct sw_err *err)
-{
-	for (int64_t after = 0; after >= 0;) {
-		char path[80];
-		SW_JSON *page = NULL;
-		size_t i;
-		json_t *event;
-		snprintf(path, sizeof path, "/v1/journal/events?limit=%u&after=%" PRId64, SW_LIST_MAX, after);
-		struct sw_err words = {0};
-		int r = sw_client_get(client, path, &page, &words);
-		if (r == SW_ENOTFOUND) {
-			all->since_ns = INT64_MAX; /* a controller of an earlier version keeps none */
-			return 0;
-		}
-		if (r < 0) {
-			*err = words;
-			return r;
-		}
-		json_array_foreach(json_object_get(page, "events"), i, event) if (take_event(all, event) < 0) return no_memory(err);
-		/* Events may go while they are read: the last page knows best. */
-		all->since_ns = moment(page, "since", INT64_MIN);
-		int64_t next = sw_cli_number(page, "next", -1);
-		after = next > after ? next : -1;
-	}
-	if (all->events.count > 0)
-		qsort(all->events.items, all->events.count, sizeof *all->events.items, compare);
-	return 0;
-}
-
-/* The first event of the job, or of one behind it. */
-static size_t first_event(const struct gathering *all, uint64_t job)
-{
-	size_t low = 0, high = all->events.count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (all->events.items[middle].job < job)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* From when to when the job was on hold, after it could have begun. */
 static int take_holds(struct gathering *all, struct sw_trace_job *row, uint64_t job)
 {
 	bool held = true; /* a release without a hold: it was submitted so */
-	struct happening from = {.at_ns = INT64_MIN};
-	for (size_t i = first_event(all, job); i < all->events.count && all->events.items[i].job == job; i++) {
-		const struct happening *event = &all->events.items[i];
-		if (event->holds) {
+	struct sw_cli_happening from = {.at_ns = INT64_MIN};
+	const struct sw_cli_events *events = all->events;
+	for (size_t i = sw_cli_events_of(events, job); i < events->happenings.count && events->happenings.items[i].job == job; i++) {
+		const struct sw_cli_happening *event = &events->happenings.items[i];
+		if (event->kind != SW_CLI_HELD && event->kind != SW_CLI_RELEASED)
+			continue;
+		if (event->kind == SW_CLI_HELD) {
 			from = held && from.at_ns > INT64_MIN ? from : *event;
 			held = true;
 			continue;
@@ -208,6 +145,43 @@ static int take_holds(struct gathering *all, struct sw_trace_job *row, uint64_t 
 	return 0;
 }
 
+/* How long after its start its run was heard to have begun; -1: that cannot be told, since it
+ * was stopped or goes on. */
+static int64_t begins_after(const struct gathering *all, const json_t *job, int64_t ran_ns)
+{
+	uint64_t number = (uint64_t)sw_cli_number(job, "id", 0);
+	int64_t ended = moment(job, "ended_at", 0);
+	const struct sw_cli_events *events = all->events;
+	if (ended == 0 || sw_cli_number(job, "preemptions", 1) > 0 || sw_cli_number(job, "restarts", 1) > 0)
+		return -1;
+	for (size_t i = sw_cli_events_of(events, number); i < events->happenings.count && events->happenings.items[i].job == number; i++)
+		if (events->happenings.items[i].kind == SW_CLI_BEGAN && events->happenings.items[i].at_ns >= ended - ran_ns)
+			return events->happenings.items[i].at_ns - (ended - ran_ns);
+	return -1;
+}
+
+/* What was said last. */
+static bool frees(const struct gathering *all, uint64_t number)
+{
+	const struct sw_cli_events *events = all->events;
+	bool last = false;
+	for (size_t i = sw_cli_events_of(events, number); i < events->happenings.count && events->happenings.items[i].job == number; i++)
+		if (events->happenings.items[i].kind == SW_CLI_BEGAN || events->happenings.items[i].kind == SW_CLI_FREES)
+			last = events->happenings.items[i].frees;
+	return last;
+}
+
+static int take_told(struct gathering *all, const json_t *job, struct sw_trace_job *row)
+{
+	struct sw_trace *trace = all->past->trace;
+	struct sw_trace_told *told = sw_vec_push(&trace->told);
+	if (told == NULL)
+		return SW_ENOMEM;
+	*told = (struct sw_trace_told){.begins_after_ns = begins_after(all, job, row->duration_ns), .frees = frees(all, (uint64_t)row->id)};
+	row->told = (uint32_t)trace->told.count;
+	return 0;
+}
+
 static int take_job(struct gathering *all, const json_t *job)
 {
 	struct sw_trace *trace = all->past->trace;
@@ -217,8 +191,10 @@ static int take_job(struct gathering *all, const json_t *job)
 	if (all->past->first == 0 || number < all->past->first)
 		all->past->first = number;
 	int r = note_end(all, job);
-	if (r < 0)
-		return r;
+	struct seen *seen = r == 0 ? sw_vec_push(&all->jobs) : NULL;
+	if (seen == NULL)
+		return SW_ENOMEM;
+	*seen = (struct seen){moment(job, "submitted_at", all->now_ns), UINT32_MAX};
 	if (ran_ns <= 0 || ran_ns > SW_TRACE_MAX_NS || gpus < 1 || gpus > SW_TRACE_MAX_GPUS) {
 		all->past->never_ran++;
 		return 0;
@@ -227,14 +203,15 @@ static int take_job(struct gathering *all, const json_t *job)
 	struct sw_trace_fate *fate = row != NULL ? sw_trace_fate_of(trace, row) : NULL;
 	if (fate == NULL)
 		return SW_ENOMEM;
+	seen->row = (uint32_t)(trace->jobs.count - 1);
 	row->id = sw_cli_number(job, "id", 0);
 	row->submit_ns = ready_ns(all, job);
 	row->duration_ns = ran_ns;
 	row->gpus = (uint32_t)gpus;
 	take_asked(json_object_get(job, "asked"), row);
-	bool by_row = moment(job, "submitted_at", all->now_ns) < all->since_ns;
-	all->past->rows += by_row;
-	if (!by_row && take_holds(all, row, number) < 0)
+	if (all->events != NULL && seen->submitted_ns < all->events->since_ns)
+		all->past->rows++;
+	else if (all->events != NULL && (take_holds(all, row, number) < 0 || take_told(all, job, row) < 0))
 		return SW_ENOMEM;
 	fate->started_ns = moment(job, "started_at", SW_NEVER);
 	fate->ended_ns = moment(job, "ended_at", all->now_ns);
@@ -249,6 +226,76 @@ static int take_job(struct gathering *all, const json_t *job)
 	return r < 0 ? r : intern(trace, job, "tenant", &row->tenant);
 }
 
+/* ---- how the scheduler was asked for them */
+
+static int compare_spans(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* Runs of which it cannot be told begin as late as others do. */
+static int guess_begins(struct sw_trace *trace)
+{
+	SW_VEC(int64_t) known = {0};
+	if (trace->told.count == 0)
+		return 0;
+	if (sw_vec_reserve(&known, trace->told.count) < 0)
+		return SW_ENOMEM;
+	for (size_t i = 0; i < trace->told.count; i++)
+		if (trace->told.items[i].begins_after_ns >= 0)
+			*sw_vec_push(&known) = trace->told.items[i].begins_after_ns;
+	if (known.count > 0)
+		qsort(known.items, known.count, sizeof *known.items, compare_spans);
+	for (size_t i = 0; i < trace->told.count && known.count > 0; i++)
+		if (trace->told.items[i].begins_after_ns < 0)
+			trace->told.items[i].begins_after_ns = known.items[known.count / 2];
+	sw_vec_free(&known);
+	return 0;
+}
+
+static int take_submit(struct sw_trace *trace, struct sw_trace_job *row, const struct sw_cli_submit *submit)
+{
+	uint32_t number;
+	if (row->told == 0 || !submit->is_open) {
+		row->told = 0;
+		return 0;
+	}
+	trace->told.items[row->told - 1].spec = submit->spec;
+	if (submit->model[0] != '\0' && sw_trace_intern(trace, submit->model, strlen(submit->model), &number) < 0)
+		return SW_ENOMEM;
+	if (submit->model[0] != '\0')
+		row->model = number;
+	row->deadline_ns = submit->deadline_ns;
+	return 0;
+}
+
+/* Jobs have numbers in the order of their submits, and say when that was. Rows go from the
+ * lowest number on, so that what is left is found from the end. */
+static int match_submits(const struct gathering *all)
+{
+	struct sw_trace *trace = all->past->trace;
+	const struct sw_cli_events *events = all->events;
+	size_t job = all->jobs.count, submit = events->submits.count;
+	while (job > 0) {
+		const struct seen *seen = &all->jobs.items[job - 1];
+		const struct sw_cli_submit *said = submit > 0 ? &events->submits.items[submit - 1] : NULL;
+		struct sw_trace_job *row = seen->row != UINT32_MAX ? &trace->jobs.items[seen->row] : NULL;
+		if (said != NULL && said->at_ns > seen->submitted_ns) {
+			submit--;
+			continue;
+		}
+		bool same = said != NULL && said->at_ns == seen->submitted_ns;
+		if (row != NULL && same && take_submit(trace, row, said) < 0)
+			return SW_ENOMEM;
+		if (row != NULL && !same)
+			row->told = 0;
+		submit -= same;
+		job--;
+	}
+	return guess_begins(trace);
+}
+
 /* ---- all of them */
 
 static int take_page(void *user, json_t *jobs, struct sw_err *err)
@@ -257,9 +304,8 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 	size_t i;
 	json_t *job;
 	json_array_foreach(jobs, i, job) if (take_job(all, job) < 0) return no_memory(err);
-	all->seen += json_array_size(jobs);
 	if (all->bar != NULL)
-		sw_cli_progress_draw(all->bar, all->seen, "jobs");
+		sw_cli_progress_draw(all->bar, all->jobs.count, "jobs");
 	return 0;
 }
 
@@ -282,6 +328,10 @@ static int settle(struct sw_trace *trace)
 		trace->holds.items[i].from_ns = since(trace->holds.items[i].from_ns, zero_ns);
 		trace->holds.items[i].to_ns = since(trace->holds.items[i].to_ns, zero_ns);
 	}
+	for (size_t i = 0; i < trace->wakes.count; i++)
+		trace->wakes.items[i] -= zero_ns;
+	for (size_t i = 0; i < trace->events.count; i++)
+		trace->events.items[i].at_ns = since(trace->events.items[i].at_ns, zero_ns);
 	for (size_t i = 0; i < trace->fates.count; i++) {
 		trace->fates.items[i].started_ns = since(trace->fates.items[i].started_ns, zero_ns);
 		trace->fates.items[i].ended_ns = since(trace->fates.items[i].ended_ns, zero_ns);
@@ -314,23 +364,25 @@ static int fetch(struct sw_client *client, const char *query, struct gathering *
 		sw_cli_progress_start(&bar, total);
 		all->bar = &bar;
 	}
-	r = all->with_events ? fetch_events(client, all, err) : 0;
-	r = r < 0 ? r : sw_cli_each_page(client, longer, take_page, all, err);
+	r = sw_cli_each_page(client, longer, take_page, all, err);
 	if (all->bar != NULL)
 		sw_cli_progress_end(all->bar);
 	return r;
 }
 
-int sw_cli_past_fetch(struct sw_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err)
+int sw_cli_past_fetch(struct sw_client *client, const char *query, const struct sw_cli_events *events, struct sw_cli_past *ret_past,
+		      struct sw_err *err)
 {
 	struct sw_cli_past past = {0};
-	struct gathering all = {.past = &past, .with_events = with_events, .since_ns = INT64_MIN};
+	struct gathering all = {.past = &past, .events = events};
 	int r = sw_trace_new("history of this cluster", "sharewell", &past.trace);
 	r = r < 0 ? no_memory(err) : fetch(client, query, &all, err);
+	if (r == 0 && events != NULL && (match_submits(&all) < 0 || sw_cli_events_apply(events, past.trace) < 0))
+		r = no_memory(err);
 	if (r == 0 && settle(past.trace) < 0)
 		r = no_memory(err);
 	sw_vec_free(&all.ended_ns);
-	sw_vec_free(&all.events);
+	sw_vec_free(&all.jobs);
 	if (r < 0)
 		sw_cli_past_release(&past);
 	else
@@ -372,12 +424,10 @@ static void describe(FILE *out, const json_t *nodes)
 	fputs("nodes:\n", out);
 	for (size_t i = 0, next; i < json_array_size(nodes); i = next) {
 		const json_t *node = json_array_get(nodes, i);
-		int64_t count = counts(node), cpus = sw_cli_number(node, "cpus", 0), bytes = sw_cli_number(node, "memory_bytes", 0);
-		for (next = i + 1; next < json_array_size(nodes) && alike(node, json_array_get(nodes, next)); next++)
-			count += counts(json_array_get(nodes, next));
-		if (count == 0)
-			continue;
-		fprintf(out, "  - {count: %" PRId64 ", gpus: %" PRId64 ", gpu_memory: %" PRId64, count, sw_cli_number(node, "gpus", 1),
+		int64_t cpus = sw_cli_number(node, "cpus", 0), bytes = sw_cli_number(node, "memory_bytes", 0);
+		for (next = i + 1; next < json_array_size(nodes) && alike(node, json_array_get(nodes, next));)
+			next++;
+		fprintf(out, "  - {count: %zu, gpus: %" PRId64 ", gpu_memory: %" PRId64, next - i, sw_cli_number(node, "gpus", 1),
 			gpu_memory(node));
 		if (cpus > 0)
 			fprintf(out, ", cpus: %" PRId64, cpus);
@@ -387,28 +437,31 @@ static void describe(FILE *out, const json_t *nodes)
 	}
 }
 
+int sw_cli_past_shape(const json_t *nodes, struct sw_cluster_spec **ret_spec, struct sw_err *err)
+{
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return no_memory(err);
+	describe(out, nodes);
+	return fclose(out) != 0 ? no_memory(err) : sw_cluster_parse("this cluster", text, size, ret_spec, err);
+}
+
 int sw_cli_past_cluster(struct sw_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err)
 {
-	SW_JSON *answer = NULL;
-	SW_CLEANUP(sw_freep) char *text = NULL;
-	size_t size = 0, i;
+	SW_JSON *answer = NULL, *nodes = json_array();
+	size_t i;
 	json_t *node;
-	bool any = false;
-	int r = sw_client_get(client, "/v1/nodes", &answer, err);
+	int r = nodes == NULL ? no_memory(err) : sw_client_get(client, "/v1/nodes", &answer, err);
 	if (r < 0)
 		return r;
-	json_array_foreach(json_object_get(answer, "nodes"), i, node) any = any || counts(node);
-	if (!any) {
+	json_array_foreach(json_object_get(answer, "nodes"), i, node) if (counts(node)) json_array_append(nodes, node);
+	if (json_array_size(nodes) == 0) {
 		sw_err_set(err, SW_ENOTFOUND, "the cluster has no GPUs at present");
 		sw_err_detail(err, "no node is up");
 		sw_err_hint(err, "Give its shape with --cluster.");
 		return SW_ENOTFOUND;
 	}
-	FILE *out = open_memstream(&text, &size);
-	if (out == NULL)
-		return no_memory(err);
-	describe(out, json_object_get(answer, "nodes"));
-	if (fclose(out) != 0)
-		return no_memory(err);
-	return sw_cluster_parse("this cluster", text, size, ret_spec, err);
+	return sw_cli_past_shape(nodes, ret_spec, err);
 }

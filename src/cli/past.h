@@ -6,8 +6,9 @@
  *     stopped counts with its time until now;
  *  2. one that never ran says nothing about the load and is left out;
  *  3. one that depended on others counts as submitted when the last of them had ended;
- *  4. times on hold are those of the journal's events, for jobs that came since its first event.
- *     Jobs before that are known by their rows alone. A hold that goes on is not counted as one.
+ *  4. how the scheduler was asked for a job, times on hold, and what happened to the cluster are
+ *     those of the journal's events (past_events.h), for jobs that came since its first event. Jobs
+ *     before that are known by their rows alone. A hold that goes on is not counted as one.
  */
 #ifndef SW_CLI_PAST_H
 #define SW_CLI_PAST_H
@@ -25,12 +26,16 @@ struct sw_cli_past {
 	uint64_t hidden;	/* other people's: only their sizes and times are known */
 };
 
-/* `query` as in sw_cli_each_page(): which jobs. `with_events`: with times on hold. With a progress
- * bar where there are many and standard error is a terminal. */
-int sw_cli_past_fetch(struct sw_client *client, const char *query, bool with_events, struct sw_cli_past *ret_past, struct sw_err *err);
+struct sw_cli_events;
+/* `query` as in sw_cli_each_page(): which jobs. `events`: the trace tells what these say, too;
+ * NULL: rows alone. With a progress bar where there are many and standard error is a terminal. */
+int sw_cli_past_fetch(struct sw_client *client, const char *query, const struct sw_cli_events *events, struct sw_cli_past *ret_past,
+		      struct sw_err *err);
 void sw_cli_past_release(struct sw_cli_past *past);
 
 /* The cluster as it stands: the nodes that are up. */
 int sw_cli_past_cluster(struct sw_client *client, struct sw_cluster_spec **ret_spec, struct sw_err *err);
+/* The same of these nodes, up or not. */
+int sw_cli_past_shape(const json_t *nodes, struct sw_cluster_spec **ret_spec, struct sw_err *err);
 
 #endif

@@ -128,7 +128,8 @@ static void warn_if_far(const struct sw_cli_study *study, const struct answers *
 			continue;
 		sw_cli_print_note(
 			"%s as simulated differs from what really happened: jobs took %.0f s on average, and really %.0f s. Failures, "
-			"holds, closed nodes and changes of policy are not simulated: compare the other rows with simulated %s",
+			"changes of policy and what came before the first event are not simulated: compare the other rows with simulated "
+			"%s",
 			result->policy, result->summary.jct_avg_s, study->record->summary.jct_avg_s, result->policy);
 		return;
 	}

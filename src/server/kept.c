@@ -2,13 +2,13 @@
  * past. How many are kept is told by --keep-events; snapshots.c removes the others.
  *
  * Given are the records that a replay of the history needs and that rows about jobs do not have:
- * when jobs were held and released. All users may see them, as they may in the stream of events.
+ * see brain/retell.c, which also knows what a user may hear of jobs of others.
  *
  * Invariants:
  *  1. a page looks at LOOKED_AT_MAX records at most, and for PAGE_NS;
  *  2. a page that ends early says where the next one begins.
  */
-#include <jansson.h>
+#include <string.h>
 
 #include "base/now.h"
 #include "base/number.h"
@@ -22,29 +22,22 @@
 #define PAGE_NS (20 * SW_NS_PER_MS)
 
 struct page {
+	struct sw_server *server;
+	const struct sw_user *user;
 	struct sw_json json;
 	uint64_t last; /* record that was looked at */
 	uint32_t looked_at, written, limit;
 	int64_t until_ns;
 };
 
-static int write_event(struct page *page, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
+static void write_event(struct page *page, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
 {
-	json_t *body = json_loadb(bytes, size, 0, NULL);
-	if (body == NULL)
-		return 0; /* one that cannot be read was no event */
-	struct sw_json *json = &page->json;
-	sw_json_object(json);
-	sw_json_key_u64(json, "seq", seq);
-	sw_write_time(json, "at", at_ns);
-	sw_json_key_string(json, "kind", kind == SW_RECORD_HOLD ? "hold" : "release");
-	sw_json_key_u64(json, "job", (uint64_t)json_integer_value(json_object_get(body, "job")));
-	if (kind == SW_RECORD_HOLD)
-		sw_json_key_bool(json, "leaves", json_is_true(json_object_get(body, "leaves")));
-	sw_json_end_object(json);
-	json_decref(body);
+	char *text = sw_brain_retell(page->server->brain, page->user, seq, at_ns, (enum sw_record_kind)kind, bytes, size);
+	if (text == NULL)
+		return;
+	sw_json_raw(&page->json, text, strlen(text));
 	page->written++;
-	return 0;
+	free(text);
 }
 
 static int take(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const void *bytes, size_t size)
@@ -53,8 +46,7 @@ static int take(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const vo
 	if (page->written >= page->limit || page->looked_at >= LOOKED_AT_MAX ||
 	    (++page->looked_at % 64 == 0 && sw_now_boot_ns() > page->until_ns))
 		return 1;
-	if (kind == SW_RECORD_HOLD || kind == SW_RECORD_RELEASE)
-		write_event(page, seq, at_ns, kind, bytes, size);
+	write_event(page, seq, at_ns, kind, bytes, size);
 	page->last = seq;
 	return 0;
 }
@@ -69,8 +61,9 @@ static int note_time(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, con
 	return 1;
 }
 
-static int write_page(struct sw_server *server, uint64_t after, struct page *page, struct sw_err *err)
+static int write_page(uint64_t after, struct page *page, struct sw_err *err)
 {
+	struct sw_server *server = page->server;
 	struct sw_json *json = &page->json;
 	int64_t since_ns = 0;
 	uint64_t first = sw_journal_first_seq(server->journal);
@@ -110,9 +103,10 @@ void sw_handle_kept(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, 503, &err);
 		return;
 	}
-	struct page page = {.limit = request->list.limit, .until_ns = sw_now_boot_ns() + PAGE_NS};
+	struct page page = {
+		.server = server, .user = &sw_conn_peer(conn)->user, .limit = request->list.limit, .until_ns = sw_now_boot_ns() + PAGE_NS};
 	uint64_t after = request->after < INT64_MAX ? request->after : INT64_MAX - 1;
-	int r = write_page(server, after, &page, &err);
+	int r = write_page(after, &page, &err);
 	if (r < 0) {
 		sw_json_release(&page.json);
 		sw_conn_reply_error(conn, sw_status_of(r), &err);

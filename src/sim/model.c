@@ -37,6 +37,8 @@ struct life {
 	bool paused; /* runs, and stands still */
 	bool has_run;
 	bool lost_state;     /* must start from a checkpoint */
+	bool is_inside;	     /* what its last stop cost is in its run time already */
+	uint32_t inside;     /* stops that are, and have not come yet */
 	uint32_t told_milli; /* its speed, where that is measured */
 	uint32_t starts;     /* how often it was started, or went on after it was suspended */
 	bool will_fail;	     /* the event ahead is a failure */
@@ -48,9 +50,10 @@ struct sw_world_model {
 	const struct sw_topology *topology;
 	struct life *lives;
 	uint32_t count;
-	uint32_t wave;	     /* counts disturbances */
-	struct sw_heap ends; /* by time */
-	sw_events news;	     /* learned since the last step */
+	uint32_t wave;	       /* counts disturbances */
+	struct sw_heap ends;   /* by time */
+	struct sw_heap begins; /* when runs are heard to have begun, where a history tells that */
+	sw_events news;	       /* learned since the last step */
 	struct sw_faults *faults;
 	struct sw_neighbours *neighbours; /* NULL where they do not matter */
 	struct sw_crowd *crowd;		  /* where they matter by their profiles */
@@ -60,6 +63,14 @@ struct sw_world_model {
 };
 
 /* ---- life */
+
+/* What a controller told its scheduler of the job; NULL: the world does, or the trace does not
+ * say. */
+static const struct sw_trace_told *told_of(const struct sw_world_model *model, uint32_t id)
+{
+	uint32_t told = model->world->recorded ? model->trace->jobs.items[id].told : 0;
+	return told != 0 ? &model->trace->told.items[told - 1] : NULL;
+}
 
 static int64_t work_of(const struct sw_world_model *model, const struct sw_trace_job *job, const struct sw_profile *profile)
 {
@@ -109,6 +120,8 @@ static int bring_to_life(struct sw_world_model *model, const struct sw_profiles 
 		else
 			life->profile = by_name[job->model];
 		life->left_ns = life->kept_ns = work_of(model, job, life->profile);
+		if (model->world->recorded && job->fate != 0)
+			life->inside = trace->fates.items[job->fate - 1].preemptions;
 		if (model->world->event_overhead)
 			life->overhead_ns = sw_world_event_overhead_ns(model->world, sw_trace_string(trace, job->model), job->gpus);
 	}
@@ -136,7 +149,8 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 			       !world->placement_slowdown && !world->sharing_slowdown && !world->event_overhead &&
 			       world->job_failure_ppm == 0;
 	model->lives = calloc(model->count + 1, sizeof *model->lives);
-	if (model->lives == NULL || sw_heap_reserve(&model->ends, model->count + 1) < 0 || bring_to_life(model, profiles) < 0)
+	if (model->lives == NULL || sw_heap_reserve(&model->ends, model->count + 1) < 0 ||
+	    sw_heap_reserve(&model->begins, model->count + 1) < 0 || bring_to_life(model, profiles) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for %u jobs", model->count);
 	if (world->sharing_slowdown && !world->recorded) {
 		model->neighbours = sw_neighbours_new(topology->gpu_count, model->count);
@@ -162,6 +176,7 @@ void sw_world_model_free(struct sw_world_model *model)
 	if (model->crowd != NULL)
 		sw_crowd_free(model->crowd);
 	sw_heap_release(&model->ends);
+	sw_heap_release(&model->begins);
 	sw_vec_free(&model->news);
 	if (model->faults != NULL)
 		sw_faults_free(model->faults);
@@ -178,6 +193,14 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 {
 	const struct sw_trace_job *job = &model->trace->jobs.items[id];
 	const struct life *life = &model->lives[id];
+	const struct sw_trace_told *told = told_of(model, id);
+	if (told != NULL) {
+		*ret_spec = told->spec;
+		ret_spec->tenant = job->tenant;
+		ret_spec->model = life->profile->number;
+		ret_spec->deadline_at = job->deadline_ns;
+		return;
+	}
 	*ret_spec = (struct sw_job_spec){
 		.gpus = job->gpus,
 		.min_gpus = job->min_gpus,
@@ -350,7 +373,8 @@ static struct pace pace_of(const struct sw_world_model *model, const struct sw_e
 
 static void tell(struct sw_world_model *model, uint32_t id, sw_ns ends_at)
 {
-	struct sw_event *event = sw_vec_push(&model->news);
+	/* A controller knows no more than it was told. */
+	struct sw_event *event = told_of(model, id) == NULL ? sw_vec_push(&model->news) : NULL;
 	if (event == NULL)
 		return; /* the engine keeps its own guess */
 	model->lives[id].told_end_ns = ends_at;
@@ -372,16 +396,29 @@ static void tell_of_run(struct sw_world_model *model, uint32_t id, enum sw_event
 		*event = (struct sw_event){.kind = kind, .job = {id}, .epoch = model->lives[id].epoch};
 }
 
-/* A run says soon after its start that it would go on after a stop, and that its memory
- * leaves its GPUs meanwhile. */
-static void tell_keeps(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
+static void tell_keeps(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, bool frees)
 {
-	struct sw_event *event = NULL;
-	tell_of_run(model, id, SW_EV_BEGUN);
-	if (stands_when_stopped(model->world, sw_engine_job(engine, (struct sw_job_id){id})->stop_rule))
-		event = sw_vec_push(&model->news);
+	uint8_t rule = sw_engine_job(engine, (struct sw_job_id){id})->stop_rule;
+	struct sw_event *event = stands_when_stopped(model->world, rule) ? sw_vec_push(&model->news) : NULL;
 	if (event != NULL)
-		*event = (struct sw_event){.kind = SW_EV_KEEPS, .job = {id}, .epoch = model->lives[id].epoch, .gpus = 1, .frees = true};
+		*event = (struct sw_event){.kind = SW_EV_KEEPS,
+					   .job = {id},
+					   .epoch = model->lives[id].epoch,
+					   .gpus = frees || rule == SW_STOP_SUSPEND,
+					   .frees = frees};
+}
+
+/* A run says soon after its start whether it would go on after a stop, and whether its memory
+ * leaves its GPUs meanwhile. */
+static void begin(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, bool goes_on, sw_ns now)
+{
+	const struct sw_trace_told *told = told_of(model, id);
+	if (told != NULL && !goes_on)
+		sw_heap_set(&model->begins, id, now + (told->begins_after_ns > 0 ? told->begins_after_ns : 0));
+	if (told != NULL)
+		return;
+	tell_of_run(model, id, SW_EV_BEGUN);
+	tell_keeps(model, engine, id, true);
 }
 
 static void tell_speed(struct sw_world_model *model, uint32_t id)
@@ -389,7 +426,7 @@ static void tell_speed(struct sw_world_model *model, uint32_t id)
 	struct life *life = &model->lives[id];
 	uint32_t speed_milli = life->paused ? 0 : (uint32_t)(life->pace.full * WHOLE / (life->pace.slow > 0 ? life->pace.slow : 1));
 	struct sw_event *event = NULL;
-	if (!model->world->tells_speed && life->runs && speed_milli != life->told_milli)
+	if (!model->world->tells_speed && !model->world->recorded && life->runs && speed_milli != life->told_milli)
 		event = sw_vec_push(&model->news);
 	if (event == NULL)
 		return;
@@ -447,6 +484,7 @@ static void get_up(struct sw_world_model *model, const struct sw_engine *engine,
 	account(life, now);
 	life->runs = false;
 	sw_heap_remove(&model->ends, id);
+	sw_heap_remove(&model->begins, id);
 	if (model->neighbours == NULL)
 		return;
 	disturb_neighbours(model, engine, id, now);
@@ -475,6 +513,8 @@ static int64_t starting_cost(const struct sw_world_model *model, const struct li
 	const struct sw_world *world = model->world;
 	if (!life->has_run)
 		return world->start_ns;
+	if (life->is_inside)
+		return 0;
 	if (life->lost_state || !resume)
 		return world->restart_ns;
 	if (world->preempt != SW_PREEMPT_SUSPEND && world->preempt != SW_PREEMPT_IN_PLACE)
@@ -523,10 +563,20 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	}
 	life->pace = pace_of(model, engine, command->job);
 	draw_failure(model, command->job);
-	tell_keeps(model, engine, command->job);
+	begin(model, engine, command->job, command->goes_on, now);
+	life->is_inside = false;
 	look_ahead(model, command->job, now);
 	if (sw_engine_clock(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
 		tell(model, command->job, now + (life->stall_until_ns - now) + time_for(life->left_ns, life->pace));
+}
+
+/* A history's run times hold what its jobs lost with their nodes, and by as many stops as they
+ * had. */
+static void count_inside(const struct sw_world_model *model, struct life *life, uint8_t reason)
+{
+	life->is_inside = model->world->recorded && (reason == SW_REASON_NODE_LOST || (reason == SW_REASON_PREEMPTED && life->inside > 0));
+	if (life->is_inside && reason == SW_REASON_PREEMPTED)
+		life->inside--;
 }
 
 static void stop(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command, sw_ns now)
@@ -543,7 +593,8 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 	get_up(model, engine, command->job, now);
 	bool in_place = model->world->preempt == SW_PREEMPT_IN_PLACE && !command->stands;
 	bool begins_anew = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED;
-	if (command->reason == SW_REASON_NODE_LOST || (in_place && begins_anew))
+	count_inside(model, life, command->reason);
+	if (!life->is_inside && (command->reason == SW_REASON_NODE_LOST || (in_place && begins_anew)))
 		lose_work(model, command->job);
 	tell(model, command->job, now);
 }
@@ -663,9 +714,11 @@ static int charge_everybody(struct sw_world_model *model, const struct sw_engine
 	return 0;
 }
 
+/* In a history one at a time: a controller decides after each record. */
 static int end_runs(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, sw_events *events)
 {
-	while (sw_heap_top_key(&model->ends) <= end_of_event(model, now)) {
+	size_t most = model->world->recorded ? events->count + 1 : SIZE_MAX;
+	while (sw_heap_top_key(&model->ends) <= end_of_event(model, now) && events->count < most) {
 		uint32_t id = model->ends.entries[0].id;
 		struct life *life = &model->lives[id];
 		struct sw_event *event = sw_vec_push(events);
@@ -683,6 +736,18 @@ static int end_runs(struct sw_world_model *model, const struct sw_engine *engine
 	return 0;
 }
 
+/* Runs that are heard to have begun. */
+static void begin_runs(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now)
+{
+	while (sw_heap_top_key(&model->begins) <= now) {
+		uint32_t id = model->begins.entries[0].id;
+		const struct sw_trace_told *told = told_of(model, id);
+		sw_heap_remove(&model->begins, id);
+		tell_of_run(model, id, SW_EV_BEGUN);
+		tell_keeps(model, engine, id, told != NULL && told->frees);
+	}
+}
+
 static int break_nodes(struct sw_world_model *model, sw_ns now, sw_events *events)
 {
 	uint32_t node;
@@ -698,12 +763,14 @@ static int break_nodes(struct sw_world_model *model, sw_ns now, sw_events *event
 
 sw_ns sw_world_model_next(const struct sw_world_model *model)
 {
-	sw_ns end = sw_heap_top_key(&model->ends), fault = sw_faults_next(model->faults);
+	sw_ns end = sw_heap_top_key(&model->ends), fault = sw_faults_next(model->faults), begin = sw_heap_top_key(&model->begins);
+	end = begin < end ? begin : end;
 	return end < fault ? end : fault;
 }
 
 int sw_world_model_collect(struct sw_world_model *model, const struct sw_engine *engine, sw_ns now, sw_events *events)
 {
+	begin_runs(model, engine, now);
 	for (size_t n = 0; n < model->news.count; n++) {
 		struct sw_event *event = sw_vec_push(events);
 		if (event == NULL)

@@ -15,15 +15,18 @@
 /* A simulation that gets here will never end: nodes fail faster than jobs can run, say. */
 #define HORIZON_NS (INT64_C(50) * 365 * 86400 * SW_NS_PER_S)
 
+/* A controller wakes its scheduler a little later than that asked for. */
+#define LATE_NS (20 * SW_NS_PER_MS)
+
 /* Wall times of decisions, counted in buckets of a sixteenth of an octave: enough for a
  * percentile, small enough to keep. */
 #define BUCKETS (64 * 16)
 
-/* What the owner of a job does to it, and when. */
+/* What the owner of a job does to it, or an operator to the cluster, and when. */
 struct change {
 	sw_ns at;
-	uint32_t job;
-	enum sw_event_kind kind;
+	uint32_t number;
+	struct sw_event event;
 };
 
 struct run {
@@ -85,12 +88,10 @@ static sw_ns next_change(const struct run *run)
 static int collect_changes(struct run *run, sw_ns now)
 {
 	for (; next_change(run) == now; run->changed++) {
-		const struct change *change = &run->changes.items[run->changed];
 		struct sw_event *event = sw_vec_push(&run->events);
 		if (event == NULL)
 			return SW_ENOMEM;
-		event->kind = change->kind;
-		event->job = (struct sw_job_id){change->job};
+		*event = run->changes.items[run->changed].event;
 	}
 	return 0;
 }
@@ -109,7 +110,9 @@ static int collect_arrivals(struct run *run, sw_ns now)
 {
 	size_t first = run->events.count;
 	run->specs.count = 0;
-	for (; next_arrival(run) == now; run->arrived++) {
+	/* A controller decides after each record. */
+	uint32_t most = run->config->world->recorded ? run->arrived + 1 : UINT32_MAX;
+	for (; next_arrival(run) == now && run->arrived < most; run->arrived++) {
 		struct sw_event *event = sw_vec_push(&run->events);
 		struct sw_job_spec *spec = sw_vec_push(&run->specs);
 		if (event == NULL || spec == NULL)
@@ -245,6 +248,25 @@ static int reload(struct run *run, struct sw_err *err)
 	return adopted ? sw_err_set(err, SW_EBUG, "an engine did not recognise its own bytes") : 0;
 }
 
+/* In a history: when it was woken really, soon after this. Where it was not, what came before
+ * that decided, and so it does here. */
+static sw_ns wake_really(const struct run *run, sw_ns wake_at)
+{
+	const struct sw_trace *trace = run->config->trace;
+	size_t low = 0, high = trace->wakes.count;
+	if (!run->config->world->recorded || high == 0 || wake_at >= SW_TIME_NEVER - LATE_NS)
+		return wake_at;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (trace->wakes.items[middle] < wake_at)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	sw_ns really = low < trace->wakes.count ? trace->wakes.items[low] : SW_TIME_NEVER;
+	return really < wake_at + LATE_NS ? really : wake_at + LATE_NS;
+}
+
 static int step(struct run *run, sw_ns now, struct sw_err *err)
 {
 	run->events.count = 0;
@@ -270,7 +292,7 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	}
 	run->result->events += run->events.count;
 	run->result->decisions++;
-	run->wake_at = outcome.wake_at;
+	run->wake_at = wake_really(run, outcome.wake_at);
 	if (run->delays != NULL)
 		sw_delays_note(run->delays, run->engine, run->events.items, run->events.count, &outcome, run->arrived);
 	uint64_t ended = count_ended(run, &outcome);
@@ -395,37 +417,53 @@ static int describe(struct run *run)
 	return whole ? 0 : SW_ENOMEM;
 }
 
+static bool is_of_job(const struct change *change)
+{
+	return change->event.kind == SW_EV_HOLD || change->event.kind == SW_EV_HOLD_NEXT || change->event.kind == SW_EV_RELEASE;
+}
+
+/* Those of the cluster come first in an instant, in their order; then by job. */
 static int compare_changes(const void *a, const void *b)
 {
 	const struct change *x = a, *y = b;
 	if (x->at != y->at)
 		return (x->at > y->at) - (x->at < y->at);
-	if (x->job != y->job)
-		return (x->job > y->job) - (x->job < y->job);
+	if (!is_of_job(x) || !is_of_job(y))
+		return is_of_job(x) || is_of_job(y) ? is_of_job(x) - is_of_job(y) : (x->number > y->number) - (x->number < y->number);
+	if (x->event.job.v != y->event.job.v)
+		return (x->event.job.v > y->event.job.v) - (x->event.job.v < y->event.job.v);
 	/* A job that is held anew in the moment of its release. */
-	return (x->kind != SW_EV_RELEASE) - (y->kind != SW_EV_RELEASE);
+	return (x->event.kind != SW_EV_RELEASE) - (y->event.kind != SW_EV_RELEASE);
 }
 
-static int add_change(struct run *run, uint32_t job, sw_ns at, enum sw_event_kind kind)
+static int add_change(struct run *run, sw_ns at, const struct sw_event *event)
 {
 	struct change *change = sw_vec_push(&run->changes);
 	if (change == NULL)
 		return SW_ENOMEM;
-	*change = (struct change){.at = at, .job = job, .kind = kind};
+	*change = (struct change){.at = at > 0 ? at : 0, .number = (uint32_t)run->changes.count, .event = *event};
 	return 0;
 }
 
-/* Holds and releases of the trace, in their order. */
+static int add_job_change(struct run *run, uint32_t job, sw_ns at, enum sw_event_kind kind)
+{
+	return add_change(run, at, &(struct sw_event){.kind = kind, .job = {job}});
+}
+
+/* Those of the cluster, and holds and releases, in their order. */
 static int list_changes(struct run *run)
 {
 	const struct sw_trace *trace = run->config->trace;
+	for (size_t e = 0; run->config->world->recorded && e < trace->events.count; e++)
+		if (add_change(run, trace->events.items[e].at_ns, &trace->events.items[e].event) < 0)
+			return SW_ENOMEM;
 	for (uint32_t j = 0; trace->holds.count > 0 && j < trace->jobs.count; j++)
 		for (uint32_t h = trace->jobs.items[j].hold; h != 0; h = trace->holds.items[h - 1].next) {
 			const struct sw_trace_hold *hold = &trace->holds.items[h - 1];
 			int r = 0;
 			if (hold->from_ns > trace->jobs.items[j].submit_ns)
-				r = add_change(run, j, hold->from_ns, hold->leaves ? SW_EV_HOLD_NEXT : SW_EV_HOLD);
-			if (r < 0 || add_change(run, j, hold->to_ns, SW_EV_RELEASE) < 0)
+				r = add_job_change(run, j, hold->from_ns, hold->leaves ? SW_EV_HOLD_NEXT : SW_EV_HOLD);
+			if (r < 0 || add_job_change(run, j, hold->to_ns, SW_EV_RELEASE) < 0)
 				return SW_ENOMEM;
 		}
 	if (run->changes.count > 0)

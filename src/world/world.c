@@ -454,13 +454,14 @@ int sw_world_record(struct sw_world *world, struct sw_err *err)
 {
 	world->recorded = true;
 	world->placement_slowdown = false;
-	world->start_ns = 0;
+	world->start_ns = world->switch_ns = 0;
 	world->node_mtbf_ns = world->node_repair_ns = 0;
 	world->job_failure_ppm = 0;
 	return replace_text(&world->not_modelled,
 			    "another place or other neighbours than a job really had\n"
-			    "people who would have submitted other jobs, or at other times\n"
-			    "nodes that came and went; quotas; what owners said of stops; time on hold that the journal's events do not tell any more\n",
+			    "other jobs, or other times of submits, under another policy\n"
+			    "jobs that never ran, in the queue; limits of arrays; moves by hand; changes of policy, world or GPUs\n"
+			    "what the journal's events do not tell any more\n",
 			    err);
 }
 

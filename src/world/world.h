@@ -79,7 +79,8 @@ struct sw_world {
 	bool work_from_iterations;   /* work = iterations x iteration time of the trace x scale, whatever duration it states */
 	int64_t iteration_scale_ppm; /* 1,000,000 unless work_from_iterations */
 
-	/* Of a history: starts, slowdowns and failures are inside the run times, and are not charged again. What policies expect of neighbours is known all the same. */
+	/* Of a history: starts, slowdowns and failures are inside the run times, and are not
+	 * charged again. What policies expect of neighbours is known all the same. */
 	bool recorded;
 	bool placement_slowdown;
 	bool sharing_slowdown;

@@ -104,6 +104,9 @@ void sw_trace_free(struct sw_trace *trace)
 	sw_vec_free(&trace->jobs);
 	sw_vec_free(&trace->fates);
 	sw_vec_free(&trace->holds);
+	sw_vec_free(&trace->told);
+	sw_vec_free(&trace->events);
+	sw_vec_free(&trace->wakes);
 	if (trace->intern != NULL)
 		intern_free(trace->intern);
 	free(trace->origin);

@@ -9,6 +9,8 @@
  *  5. fate is 0, or the number of one of `fates`, counted from 1; no two jobs share one.
  *  6. hold is 0, or the number of one of `holds`, which names the next of the same job. Those of
  *     one job do not overlap; the last in time comes first. They are in no file.
+ *  7. told is 0, or the number of one of `told`, which no two jobs share; `wakes` are in the order
+ *     of their times. Neither these nor `events` are in any file.
  */
 #ifndef SW_SIM_TRACE_TRACE_H
 #define SW_SIM_TRACE_TRACE_H
@@ -23,6 +25,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/vec.h"
+#include "core/event.h"
 
 /* How strictly a deadline binds. */
 enum sw_trace_deadline {
@@ -60,6 +63,19 @@ struct sw_trace_hold {
 	bool leaves;		/* a run that was under way went on */
 };
 
+/* What the scheduler was told of a job where the trace was recorded. */
+struct sw_trace_told {
+	struct sw_job_spec spec; /* but for tenant, model, hold and deadline, which the job has */
+	int64_t begins_after_ns; /* from its start until its run was heard to have begun; -1: not known */
+	bool frees;		 /* its GPU memory leaves its GPUs while it is suspended */
+};
+
+/* What happened to the cluster there: a quota, by the trace's number of the tenant, or a node. */
+struct sw_trace_event {
+	int64_t at_ns;
+	struct sw_event event;
+};
+
 struct sw_trace_job {
 	int64_t id;	      /* the file's own number; the row number where the file has none */
 	int64_t submit_ns;    /* since the trace's time zero */
@@ -79,6 +95,7 @@ struct sw_trace_job {
 	uint32_t gpu_memory_mib; /* on each GPU; 0 when unknown */
 	uint32_t fate;		 /* number of its fate; 0: the trace does not say */
 	uint32_t hold;		 /* number of its last hold; 0: none that is known */
+	uint32_t told;		 /* number of what the scheduler was told of it; 0: the trace does not say */
 	uint32_t stage_us[3];	 /* per iteration: data loading, GPU, network (Muri); 0 when unknown */
 	uint8_t job_class;	 /* enum sw_job_class */
 	uint8_t deadline_kind;	 /* enum sw_trace_deadline */
@@ -88,6 +105,9 @@ struct sw_trace {
 	SW_VEC(struct sw_trace_job) jobs;
 	SW_VEC(struct sw_trace_fate) fates;
 	SW_VEC(struct sw_trace_hold) holds;
+	SW_VEC(struct sw_trace_told) told;
+	SW_VEC(struct sw_trace_event) events;
+	SW_VEC(int64_t) wakes;	/* when the scheduler was woken, as it had asked to be */
 	SW_VEC(char *) strings; /* interned; freed with the trace */
 	char *origin;		/* the path it was read from, or "generated" */
 	const char *format;	/* name of the reader */

@@ -1,0 +1,190 @@
+/* What a record says that a replay of the history needs: jobs as the engine was asked for them,
+ * what their owners did to them, what is known of their runs and of their models, quotas, nodes,
+ * wake-ups. What became of a job is not here: that is in what is said of the job itself.
+ *
+ *  1. Of jobs of others a user hears when they came and how many GPUs they have, as in lists of
+ *     jobs.
+ *  2. Fields that are zero are left out.
+ */
+#include <string.h>
+
+#include "api/when.h"
+#include "brain/agents.h"
+#include "brain/fold.h"
+#include "brain/report.h"
+#include "brain/state.h"
+#include "core/spec.h"
+
+static json_t *describe_spec(const struct sw_job_spec *spec)
+{
+	json_t *object = json_object();
+	for (size_t r = 0; r < sw_spec_row_count; r++) {
+		uint64_t value = sw_spec_get(spec, &sw_spec_rows[r]);
+		if (value != 0)
+			json_object_set_new(object, sw_spec_rows[r].name, json_integer(value < INT64_MAX ? (json_int_t)value : INT64_MAX));
+	}
+	return object;
+}
+
+static json_t *tell_asked(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t uid)
+{
+	char own[SW_BRAIN_OWN_TENANT], when[SW_WHEN_SIZE];
+	const struct sw_job_spec spec = sw_brain_spec(brain, request, 0, false);
+	json_t *told = json_pack("{s:o, s:s}", "spec", describe_spec(&spec), "tenant", sw_brain_tenant_of(request, uid, own));
+	if (spec.model != 0)
+		json_object_set_new(told, "model", json_string(sw_profiles_by_number(brain->profiles, spec.model)->name));
+	if (spec.deadline_at > 0 && spec.deadline_at <= SW_WHEN_MAX_NS)
+		json_object_set_new(told, "deadline", json_string(sw_when_format(spec.deadline_at, when)));
+	return told;
+}
+
+/* A member of an array is as the job before it. */
+static json_t *tell_submit(const struct sw_brain *brain, const struct sw_user *user, json_t *body)
+{
+	SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
+	if (json_object_get(body, "member") != NULL)
+		return json_pack("{s:b, s:b}", "member", 1, "prerun", !json_is_false(json_object_get(body, "prerun")));
+	json_t *wanted = json_object_get(body, "request");
+	uint32_t uid = (uint32_t)json_integer_value(json_object_get(body, "uid"));
+	if (wanted == NULL || sw_job_request_from_json(sw_job_stored, wanted, &request, NULL) < 0)
+		return NULL;
+	const struct sw_job_spec least = {.gpus = request->gpus};
+	bool open = user->is_operator || user->uid == uid;
+	json_t *told = open ? tell_asked(brain, request, uid) : json_pack("{s:o}", "spec", describe_spec(&least));
+	json_object_set_new(told, "prerun", json_boolean(request->prerun_ns > 0 && request->gpus > 1));
+	return told;
+}
+
+static json_t *tell_change(enum sw_record_kind kind, json_t *body)
+{
+	json_t *told = json_pack("{s:I}", "job", json_integer_value(json_object_get(body, "job")));
+	if (kind == SW_RECORD_HOLD)
+		json_object_set_new(told, "leaves", json_boolean(json_is_true(json_object_get(body, "leaves"))));
+	return told;
+}
+
+/* That a run has begun, and whether its GPU memory leaves its GPUs while it is suspended; that
+ * again when it changes. */
+static json_t *tell_run(json_t *body)
+{
+	struct sw_report report;
+	if (sw_report_read(body, &report, NULL) < 0)
+		return NULL;
+	bool begins = report.state == SW_REPORT_RUNNING;
+	bool frees = report.state == SW_REPORT_FREES || report.state == SW_REPORT_OFF;
+	if (!begins && !frees && report.state != SW_REPORT_STAYS)
+		return NULL;
+	return json_pack("{s:I, s:b, s:b}", "job", (json_int_t)report.job, "begins", begins, "frees",
+			 frees || (begins && strcmp(report.reason, SW_BRAIN_FREES) == 0));
+}
+
+static json_t *tell_quota(json_t *body)
+{
+	const char *tenant = json_string_value(json_object_get(body, "tenant"));
+	json_int_t gpus = json_integer_value(json_object_get(body, "gpus"));
+	return tenant != NULL ? json_pack("{s:s, s:o}", "tenant", tenant, "gpus", gpus < 0 ? json_null() : json_integer(gpus)) : NULL;
+}
+
+/* The numbers of GPUs that take no jobs; NULL: the record does not say. */
+static json_t *tell_shut(const struct sw_brain *brain, const char *name, json_t *body)
+{
+	json_t *shut = json_object_get(body, "shut"), *list, *entry;
+	const struct sw_brain_node *node = sw_brain_find_node(brain, name);
+	size_t i;
+	if (shut == NULL || node == NULL)
+		return NULL;
+	list = json_array();
+	for (uint32_t g = 0; g < node->shape.gpus; g++)
+		json_array_foreach(shut, i, entry)
+		{
+			const char *gpu = json_string_value(json_object_get(entry, "gpu"));
+			if (gpu == NULL || strcmp(gpu, node->gpus[g].uuid) != 0)
+				continue;
+			json_array_append_new(list, json_integer(g));
+			break;
+		}
+	return list;
+}
+
+static json_t *tell_node(const struct sw_brain *brain, json_t *body)
+{
+	const char *name = json_string_value(json_object_get(body, "name"));
+	json_t *told = name != NULL ? json_pack("{s:s}", "node", name) : NULL;
+	json_t *shut = told != NULL ? tell_shut(brain, name, body) : NULL;
+	if (shut != NULL)
+		json_object_set_new(told, "shut", shut);
+	return told;
+}
+
+static const char *word_of(enum sw_record_kind kind)
+{
+	switch (kind) {
+	case SW_RECORD_SUBMIT:
+		return "submit";
+	case SW_RECORD_HOLD:
+		return "hold";
+	case SW_RECORD_RELEASE:
+		return "release";
+	case SW_RECORD_REPORT:
+		return "run";
+	case SW_RECORD_QUOTA:
+		return "quota";
+	case SW_RECORD_PROFILE:
+		return "profile";
+	case SW_RECORD_NODE:
+		return "node";
+	case SW_RECORD_NODE_LOST:
+	case SW_RECORD_NODE_REMOVE:
+		return "node_removed";
+	case SW_RECORD_NODE_SILENT:
+		return "node_unreachable";
+	case SW_RECORD_NODE_CLOSE:
+		return "node_closed";
+	case SW_RECORD_NODE_OPEN:
+		return "node_opened";
+	case SW_RECORD_GPUS:
+		return "gpus";
+	case SW_RECORD_WAKE:
+		return "wake";
+	default:
+		return NULL;
+	}
+}
+
+static json_t *tell(const struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, json_t *body)
+{
+	switch (kind) {
+	case SW_RECORD_SUBMIT:
+		return tell_submit(brain, user, body);
+	case SW_RECORD_HOLD:
+	case SW_RECORD_RELEASE:
+		return tell_change(kind, body);
+	case SW_RECORD_REPORT:
+		return tell_run(body);
+	case SW_RECORD_QUOTA:
+		return tell_quota(body);
+	case SW_RECORD_PROFILE:
+		return json_deep_copy(body);
+	case SW_RECORD_WAKE:
+		return json_object();
+	default:
+		return tell_node(brain, body);
+	}
+}
+
+char *sw_brain_retell(const struct sw_brain *brain, const struct sw_user *user, uint64_t seq, sw_ns at, enum sw_record_kind kind,
+		      const char *body, size_t size)
+{
+	char when[SW_WHEN_SIZE], *text = NULL;
+	const char *word = word_of(kind);
+	json_t *record = word != NULL ? json_loadb(body, size, 0, NULL) : NULL;
+	json_t *told = record != NULL ? tell(brain, user, kind, record) : NULL;
+	json_t *head =
+		told != NULL ? json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "at", sw_when_format(at, when), "kind", word) : NULL;
+	if (head != NULL && json_object_update_missing(head, told) == 0)
+		text = json_dumps(head, JSON_COMPACT);
+	json_decref(head);
+	json_decref(told);
+	json_decref(record);
+	return text;
+}

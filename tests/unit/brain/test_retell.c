@@ -1,0 +1,134 @@
+/* What records say, for a replay of the history: jobs as the engine was asked for them, and to
+ * other users no more than lists of jobs say. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/spec.h"
+#include "unit/brain/desk.h"
+
+/* The `index`-th of this kind that the journal tells this user; the caller drops it. */
+static json_t *told(const struct desk *desk, const struct sw_user *user, const char *kind, size_t index)
+{
+	for (size_t i = 0; i < desk->journal.count; i++) {
+		const struct kept *kept = &desk->journal.items[i];
+		char *text = sw_brain_retell(desk->brain, user, i + 1, kept->at, kept->record.kind, kept->record.body, kept->record.size);
+		json_t *event = text != NULL ? json_loads(text, 0, NULL) : NULL;
+		free(text);
+		if (event != NULL && strcmp(json_string_value(json_object_get(event, "kind")), kind) == 0 && index-- == 0) {
+			assert_int_equal(json_integer_value(json_object_get(event, "seq")), i + 1);
+			assert_non_null(json_string_value(json_object_get(event, "at")));
+			return event;
+		}
+		json_decref(event);
+	}
+	fail_msg("the journal tells of no more '%s'", kind);
+	return NULL;
+}
+
+static uint64_t field(const json_t *event, const char *name)
+{
+	return (uint64_t)json_integer_value(json_object_get(json_object_get(event, "spec"), name));
+}
+
+static const char *text_of(const json_t *event, const char *name)
+{
+	return json_string_value(json_object_get(event, name));
+}
+
+/* Aim: each field of what the engine was asked is told, as it was. */
+static void test_submit(void **state)
+{
+	struct desk *desk = *state;
+	desk_submit(
+		desk,
+		"{\"command\": [\"x\"], \"gpus\": 2, \"gpu_memory\": \"3G\", \"gpu_floor\": \"1G\", \"cpus\": 3, \"memory\": \"5G\", "
+		"\"class\": \"auto\", "
+		"\"expected\": \"90s\", \"weight\": 2, \"preempt\": \"suspend\", \"model\": \"resnet50\", \"hold\": true, \"retries\": 7, "
+		"\"deadline\": \"2199-01-01T00:00:00Z\"}");
+	json_t *event = told(desk, &alice, "submit", 0);
+	const struct sw_job *job = sw_engine_job(desk->brain->engine, (struct sw_job_id){0});
+	assert_int_equal(field(event, "gpus"), job->gpus);
+	assert_int_equal(field(event, "min_gpus"), job->min_gpus);
+	assert_int_equal(field(event, "gpu_memory_bytes"), job->gpu_memory_bytes);
+	assert_int_equal(field(event, "gpu_floor_bytes"), job->gpu_floor_bytes);
+	assert_int_equal(field(event, "host_memory_bytes"), job->host_memory_bytes);
+	assert_int_equal(field(event, "cpus"), job->cpus);
+	assert_int_equal(field(event, "weight_milli"), job->weight_milli);
+	assert_int_equal(field(event, "retries"), job->retries_left);
+	assert_int_equal(field(event, "knowledge"), SW_PREDICTED);
+	assert_int_equal(field(event, "work_ns"), 90 * SW_NS_PER_S);
+	assert_int_equal(field(event, "auto"), 1);
+	assert_int_equal(field(event, "held"), 1);
+	assert_int_equal(field(event, "stop_rule"), SW_STOP_SUSPEND);
+	assert_string_equal(text_of(event, "model"), "resnet50");
+	assert_string_equal(text_of(event, "deadline"), "2199-01-01T00:00:00Z");
+	assert_non_null(text_of(event, "tenant"));
+	assert_true(json_is_false(json_object_get(event, "prerun")));
+	json_decref(event);
+}
+
+/* Aim: a user hears of a job of another one how many GPUs it has; an operator hears all. */
+static void test_others(void **state)
+{
+	struct desk *desk = *state;
+	desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 2, \"gpu_memory\": \"3G\", \"tenant\": \"secret\", \"model\": \"bert\"}");
+	json_t *event = told(desk, &bob, "submit", 0);
+	assert_int_equal(field(event, "gpus"), 2);
+	assert_int_equal(json_object_size(json_object_get(event, "spec")), 1);
+	assert_null(json_object_get(event, "tenant"));
+	assert_null(json_object_get(event, "model"));
+	json_decref(event);
+	event = told(desk, &root, "submit", 0);
+	assert_string_equal(text_of(event, "tenant"), "secret");
+	json_decref(event);
+}
+
+/* Aim: that a run began, and whether its memory leaves its GPUs; nodes and quotas, in the
+ * engine's terms. */
+static void test_cluster(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"x\"]}");
+	desk_sync_and_drop(desk);
+	desk_say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	desk_sync_and_drop(desk);
+	json_t *event = told(desk, &bob, "run", 0);
+	assert_int_equal(json_integer_value(json_object_get(event, "job")), 1);
+	assert_true(json_is_true(json_object_get(event, "begins")));
+	assert_true(json_is_boolean(json_object_get(event, "frees")));
+	json_decref(event);
+	assert_int_equal(sw_brain_propose_quota(desk->brain, &root, "team", 3, &records, NULL), 0);
+	assert_int_equal(sw_brain_propose_door(desk->brain, &root, "n", true, "fans", &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	event = told(desk, &bob, "quota", 0);
+	assert_string_equal(text_of(event, "tenant"), "team");
+	assert_int_equal(json_integer_value(json_object_get(event, "gpus")), 3);
+	json_decref(event);
+	event = told(desk, &bob, "node", 0);
+	assert_string_equal(text_of(event, "node"), "n");
+	json_decref(event);
+	event = told(desk, &bob, "node_closed", 0);
+	assert_string_equal(text_of(event, "node"), "n");
+	assert_null(json_object_get(event, "why"));
+	json_decref(event);
+}
+
+/* Aim: what is no record of ours is no event, and no error. */
+static void test_nonsense(void **state)
+{
+	struct desk *desk = *state;
+	static const char *const bodies[] = {
+		"", "{", "[]", "{}", "{\"request\": 7}", "{\"request\": {\"command\": 3}}", "{\"job\": \"x\"}"};
+	for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
+		for (int kind = 0; kind < 64; kind++)
+			free(sw_brain_retell(desk->brain, &bob, 1, 1, (enum sw_record_kind)kind, bodies[i], strlen(bodies[i])));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {DESK_TEST(test_submit), DESK_TEST(test_others), DESK_TEST(test_cluster),
+					   DESK_TEST(test_nonsense)};
+	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
+}
