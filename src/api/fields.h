@@ -69,6 +69,7 @@ struct sw_field {
 	/* left out of the text when it is zero, false, NULL or empty, which its bounds then
 	 * allow */
 	bool brief;
+	bool null;  /* written as null when it is empty; with `said`, when that is false */
 	bool vital; /* see sw_decode_readable() */
 	bool line;  /* a text without control characters */
 	size_t offset;

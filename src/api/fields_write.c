@@ -153,8 +153,12 @@ void sw_encode_fields(struct sw_json *json, const struct sw_field *fields, size_
 		const struct sw_field *field = &fields[i];
 		const void *value = (const char *)source + field->offset;
 		bool said = field->said != 0 && *(const bool *)((const char *)source + field->said);
+		bool is_null = field->null && (field->said != 0 ? !said : is_empty(field, value));
 		if (field->write != NULL) {
 			field->write(json, field, source);
+		} else if (is_null) {
+			sw_json_key(json, field->name);
+			sw_json_null(json);
 		} else if (!field->brief || said || !is_empty(field, value)) {
 			sw_json_key(json, field->name);
 			encode_kind(json, field, value);

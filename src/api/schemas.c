@@ -5,6 +5,7 @@
 #include "api/job.h"
 #include "api/routes.h"
 #include "api/sync_tables.h"
+#include "api/views.h"
 
 #define END                      \
 	{                        \
@@ -18,69 +19,15 @@ static const struct sw_api_field submitted[] = {
 	END,
 };
 static const struct sw_api_field job[] = {
-	{"id", "integer", "counted from 1"},
-	{"state", "string", "short, as Slurm's: PD CF R S CG CD F CA TO NF OOM; UN: see `unreachable`"},
-	{"state_long", "string",
-	 "PENDING CONFIGURING RUNNING SUSPENDED COMPLETING COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL OUT_OF_MEMORY UNREACHABLE"},
-	{"user", "string", "the user that submitted it"},
-	{"uid", "integer", "the user that submitted it"},
-	{"gpus", "integer", "it holds, or asks for"},
-	{"submitted_at", "string", "RFC 3339"},
-	{"started_at", "string", "its first run; null: not yet"},
-	{"ended_at", "string", "null: not yet"},
-	{"past", "boolean",
-	 "it has left the controller's memory: what is told of it comes from a row on disk, which holds all but its environment"},
-	{"name", "string", "this and all that follows: only for its owner and for operators"},
-	{"tenant", "string", "on whose quota"},
-	{"reason", "string", "why it waits or ended, short"},
-	{"held", "boolean", "a user holds it back"},
-	{"deep", "string",
-	 "of one that is suspended in place: `off` (nothing of it is on its GPUs), `leaving` (on its way there), `refused` (that cannot "
-	 "be, as `reason` "
-	 "says); null: it was not asked for"},
-	{"moving", "boolean", "it is on its way to its GPUs from others of the node"},
-	{"unmoved", "string", "why it could not go to other GPUs when that was wished last; null: it could, or that was not wished"},
-	{"unreachable", "string",
-	 "the node that does not answer, where a run of it may be alive: it goes on there, as far as is known; null: there is none"},
-	{"unreachable_since", "string", "when that node was heard last; null"},
-	{"node", "string", "where it runs or ran last; null: nowhere yet"},
-	{"gpu_indexes", "integer[]", "its GPUs there"},
-	{"ran_s", "number", "seconds it has run, all runs together; of one that is unreachable, until its node was heard last"},
-	{"retry_at", "string", "when it is tried again after a failure; null: it does not wait for that"},
 	{"stop", "#Stop", "the last time that its run was suspended, stopped or moved from outside; null: it never was"},
-	{"epoch", "integer", "number of its present or last run"},
-	{"restarts", "integer", "runs that started anew"},
-	{"preemptions", "integer", "times it had to make room"},
-	{"class", "string", "`guaranteed` or `opportunistic`: what it runs as now, or will"},
-	{"paused", "boolean", "it runs, and stands still on its GPUs: another has the turn there"},
-	{"code", "integer", "exit code of the last run that ended"},
-	{"signal", "integer", "that ended it; 0: none"},
-	{"gpu_memory_bytes", "integer", "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
 	{"limit", "#Limit", "what it may have of its GPUs, as a user set it; null: not set"},
 	{"gpu", "#JobGpu", "how it does on its GPUs; null: it does not run, or has not been looked at"},
 	{"speed", "#Speed", "how long its iterations take; null: it does not run, or was not measured"},
 	{"sharing", "#Sharing", "the jobs with which it shares GPUs now; null: it does not run, or alone"},
-	{"warning", "string", "about an input that others failed on, or a model without a profile; else empty"},
 	{"failure", "#Failure", "why its last failed run failed; null: none did"},
 	{"request", "#JobRequest", "what was asked for; only where one job is shown"},
 	{"asked", "#Asked", "the same in short; only in lists, with the parameter `asked`"},
 	{"changed", "boolean", "only in answers to a change; false: there was nothing to do, as with a requeue of a job that waits"},
-	END,
-};
-static const struct sw_api_field asked[] = {
-	{"gpus", "integer", "how many GPUs"},
-	{"min_gpus", "integer", "may shrink to this many GPUs"},
-	{"max_gpus", "integer", "may grow to this many"},
-	{"gpu_memory_bytes", "integer", "on each GPU; 0: not said"},
-	{"cpus", "integer", "for each GPU; 0: not said"},
-	{"memory_bytes", "integer", "of the host, for each GPU; 0: not said"},
-	{"class", "string", "`guaranteed`, `opportunistic` or `auto`"},
-	{"weight", "number", "1 is the ordinary job"},
-	{"time_limit_s", "number", "null: none"},
-	{"expected_s", "number", "how long it will probably run; null: not said"},
-	{"deadline", "string", "RFC 3339; null: none"},
-	{"depends", "integer[]", "jobs that it waits or waited for"},
-	{"depends_on_failure", "integer[]", "those of them after whose failure it runs"},
 	END,
 };
 static const struct sw_api_field stop[] = {
@@ -266,20 +213,6 @@ static const struct sw_api_field stranger[] = {
 	END,
 };
 static const struct sw_api_field node[] = {
-	{"name", "string", ""},
-	{"up", "boolean", "it takes part"},
-	{"unreachable", "boolean", "its agent was not heard in time; its jobs go on there, as far as is known"},
-	{"closed", "boolean", "it takes no new jobs: an operator said so, or too much failed there"},
-	{"in_use", "boolean", "jobs run there"},
-	{"reason", "string", "why it is closed; else empty"},
-	{"gpus", "integer", ""},
-	{"gpus_free", "integer", "that jobs may get"},
-	{"gpus_shut", "integer", "that take no jobs, whatever runs on them; see devices"},
-	{"cpus", "integer", ""},
-	{"memory_bytes", "integer", ""},
-	{"heard_at", "string", "when its agent spoke last; null: not since the controller started"},
-	{"gpu_host_bytes", "integer", "host memory that contents of GPUs take there, with what is made ahead for them; null: not known"},
-	{"gpu_host_limit_bytes", "integer", "that they may take, all programs together; null: not known"},
 	{"devices", "#Gpu[]", "as its agent described them; empty until it has since the controller started"},
 	END,
 };
@@ -406,8 +339,8 @@ static const struct sw_api_field want_parts[] = {
 const struct sw_schema sw_schemas[] = {
 	{"JobRequest", "A job as it is asked for", .tables = {&sw_job_table}},
 	{"Submitted", "What a submit made", .fields = submitted},
-	{"Job", "A job as it stands", .fields = job},
-	{"Asked", "What a job asked for, in short", .fields = asked},
+	{"Job", "A job as it stands", .fields = job, .tables = {&sw_job_brief_table, &sw_job_details_table}},
+	{"Asked", "What a job asked for, in short", .tables = {&sw_asked_table}},
 	{"Limit", "What a job may have of its GPUs. What a request leaves out stays as it was", .fields = limit},
 	{"Move", "Where a running job is to go", .fields = move},
 	{"Change", "What is done to many jobs", .fields = change},
@@ -426,7 +359,7 @@ const struct sw_schema sw_schemas[] = {
 	{"Basis", "What an estimate rests on", .fields = basis},
 	{"Gpu", "A GPU and its last figures", .fields = gpu},
 	{"Stranger", "A process outside the queue that uses a GPU", .fields = stranger},
-	{"Node", "A node", .fields = node},
+	{"Node", "A node", .fields = node, .tables = {&sw_node_table}},
 	{"NodeList", "All nodes", .fields = node_list},
 	{"NodeChange", "A node that is closed to new jobs, or opened", .fields = node_change},
 	{"Cluster", "The whole", .fields = cluster},

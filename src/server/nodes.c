@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "api/views.h"
 #include "base/now.h"
 #include "base/number.h"
 #include "server/answers.h"
@@ -102,33 +103,28 @@ static void write_device(struct sw_server *server, struct sw_json *json, uint32_
 	sw_json_end_object(json);
 }
 
-static void write_host_memory(struct sw_json *json, const char *key, const struct sw_machine *machine, bool limit)
-{
-	sw_json_key(json, key);
-	if (machine != NULL && machine->host_limit_bytes > 0)
-		sw_json_u64(json, limit ? machine->host_limit_bytes : machine->host_bytes);
-	else
-		sw_json_null(json);
-}
-
 void sw_write_node(struct sw_server *server, struct sw_json *json, uint32_t node, const struct sw_node_view *view)
 {
 	const struct sw_machine *machine = sw_machines_find(&server->machines, view->name);
+	const struct sw_node_row row = {
+		.name = view->name,
+		.up = view->up,
+		.unreachable = view->silent,
+		.closed = view->closed,
+		.in_use = view->in_use,
+		.reason = view->reason,
+		.gpus = view->gpus,
+		.gpus_free = view->gpus_free,
+		.gpus_shut = view->gpus_shut,
+		.cpus = view->cpus,
+		.memory_bytes = view->memory_bytes,
+		.heard_at_ns = view->heard_at,
+		.knows_host = machine != NULL && machine->host_limit_bytes > 0,
+		.gpu_host_bytes = machine != NULL ? machine->host_bytes : 0,
+		.gpu_host_limit_bytes = machine != NULL ? machine->host_limit_bytes : 0,
+	};
 	sw_json_object(json);
-	sw_json_key_string(json, "name", view->name);
-	sw_json_key_bool(json, "up", view->up);
-	sw_json_key_bool(json, "unreachable", view->silent);
-	sw_json_key_bool(json, "closed", view->closed);
-	sw_json_key_bool(json, "in_use", view->in_use);
-	sw_json_key_string(json, "reason", view->reason);
-	sw_json_key_u64(json, "gpus", view->gpus);
-	sw_json_key_u64(json, "gpus_free", view->gpus_free);
-	sw_json_key_u64(json, "gpus_shut", view->gpus_shut);
-	sw_json_key_u64(json, "cpus", view->cpus);
-	sw_json_key_u64(json, "memory_bytes", view->memory_bytes);
-	sw_write_time(json, "heard_at", view->heard_at);
-	write_host_memory(json, "gpu_host_bytes", machine, false);
-	write_host_memory(json, "gpu_host_limit_bytes", machine, true);
+	sw_encode_row(json, &sw_node_table, &row);
 	sw_json_key(json, "devices");
 	sw_json_array(json);
 	for (size_t d = 0; machine != NULL && d < machine->devices.count; d++)

@@ -2,6 +2,7 @@
 #include <pwd.h>
 #include <string.h>
 
+#include "api/views.h"
 #include "api/when.h"
 #include "base/number.h"
 #include "server/company.h"
@@ -167,61 +168,42 @@ static const char *name_depth(const struct sw_job_view *view, char *reason, size
 
 void sw_write_job_details(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view)
 {
-	sw_json_key_string(json, "name", view->name);
-	sw_json_key_string(json, "tenant", view->tenant);
 	char reason[400];
 	if (view->held_by != UINT32_MAX)
 		snprintf(reason, sizeof reason, "suspended by user %.64s", sw_user_name(server, view->held_by));
 	else if (strcmp(view->state, "PD") != 0 || (!sw_brain_drained(server->brain, view->id, reason, sizeof reason) &&
 						    !sw_brain_shut_out(server->brain, view->id, reason, sizeof reason)))
 		snprintf(reason, sizeof reason, "%s", view->reason);
-	const char *depth = name_depth(view, reason, sizeof reason);
-	sw_json_key_string(json, "reason", reason);
-	sw_json_key_bool(json, "held", view->held);
-	sw_json_key(json, "deep");
-	if (depth != NULL)
-		sw_json_string(json, depth);
-	else
-		sw_json_null(json);
-	sw_json_key_bool(json, "moving", view->is_moving);
-	sw_json_key(json, "unmoved");
-	if (view->unmoved[0] != '\0')
-		sw_json_string(json, view->unmoved);
-	else
-		sw_json_null(json);
-	sw_json_key(json, "unreachable");
-	if (view->unreachable[0] != '\0')
-		sw_json_string(json, view->unreachable);
-	else
-		sw_json_null(json);
-	sw_write_time(json, "unreachable_since", view->unreachable_since);
-	sw_json_key(json, "node");
-	if (view->node[0] != '\0')
-		sw_json_string(json, view->node);
-	else
-		sw_json_null(json);
-	sw_json_key(json, "gpu_indexes");
-	sw_json_array(json);
-	for (uint64_t mask = view->gpu_mask; mask != 0; mask &= mask - 1)
-		sw_json_u64(json, (uint64_t)__builtin_ctzll(mask));
-	sw_json_end_array(json);
-	sw_json_key(json, "ran_s");
-	sw_json_decimal(json, view->ran_ns, SW_NS_PER_S);
-	sw_write_time(json, "retry_at", view->retry_at);
+	const struct sw_job_row row = {
+		.name = view->name,
+		.tenant = view->tenant,
+		.deep = name_depth(view, reason, sizeof reason),
+		.reason = reason,
+		.held = view->held,
+		.moving = view->is_moving,
+		.unmoved = view->unmoved,
+		.unreachable = view->unreachable,
+		.unreachable_since_ns = view->unreachable_since,
+		.node = view->node,
+		.gpu_mask = view->gpu_mask,
+		.ran_ns = view->ran_ns,
+		.retry_at_ns = view->retry_at,
+		.epoch = view->epoch,
+		.restarts = view->restarts,
+		.preemptions = view->preemptions,
+		.job_class = view->is_opportunistic ? SW_CLASS_OPPORTUNISTIC : SW_CLASS_GUARANTEED,
+		.paused = view->is_paused,
+		.code = view->code,
+		.signal = view->signal,
+		.gpu_memory_bytes = view->gpu_memory_bytes,
+		.warning = view->warning,
+	};
+	sw_encode_row(json, &sw_job_details_table, &row);
 	sw_write_stop(server, json, view->id);
-	sw_json_key_u64(json, "epoch", view->epoch);
-	sw_json_key_u64(json, "restarts", view->restarts);
-	sw_json_key_u64(json, "preemptions", view->preemptions);
-	sw_json_key_string(json, "class", view->is_opportunistic ? "opportunistic" : "guaranteed");
-	sw_json_key_bool(json, "paused", view->is_paused);
-	sw_json_key_i64(json, "code", view->code);
-	sw_json_key_i64(json, "signal", view->signal);
-	sw_json_key_u64(json, "gpu_memory_bytes", view->gpu_memory_bytes);
 	write_limit(json, view);
 	write_use(server, json, view);
 	sw_company_write_speed(server, json, view->id);
 	sw_company_write(server, json, view->id);
-	sw_json_key_string(json, "warning", view->warning);
 	write_failure(json, view);
 }
 
@@ -234,44 +216,25 @@ void sw_write_job_asked(struct sw_json *json, const struct sw_job_view *view)
 	if (json->failed)
 		return;
 	sw_json_object(json);
-	sw_json_key_u64(json, "gpus", asked->gpus);
-	sw_json_key_u64(json, "min_gpus", asked->min_gpus);
-	sw_json_key_u64(json, "max_gpus", asked->max_gpus);
-	sw_json_key_u64(json, "gpu_memory_bytes", asked->gpu_memory_bytes);
-	sw_json_key_u64(json, "cpus", asked->cpus);
-	sw_json_key_u64(json, "memory_bytes", asked->memory_bytes);
-	sw_json_key_string(json, "class", sw_job_class_names[asked->kind]);
-	sw_json_key(json, "weight");
-	sw_json_decimal(json, asked->weight_milli, 1000);
-	write_span(json, "time_limit_s", asked->time_limit_ns);
-	write_span(json, "expected_s", asked->expected_ns);
-	sw_write_time(json, "deadline", asked->deadline_at_ns > 0 ? asked->deadline_at_ns : -1);
-	sw_json_key(json, "depends");
-	sw_json_array(json);
-	for (size_t i = 0; i < asked->depend_count; i++)
-		sw_json_u64(json, asked->depends[i].job);
-	sw_json_end_array(json);
-	sw_json_key(json, "depends_on_failure");
-	sw_json_array(json);
-	for (size_t i = 0; i < asked->depend_count; i++)
-		if (asked->depends[i].kind == SW_AFTER_NOT_OK)
-			sw_json_u64(json, asked->depends[i].job);
-	sw_json_end_array(json);
+	sw_encode_row(json, &sw_asked_table, asked);
 	sw_json_end_object(json);
 }
 
 void sw_write_job_brief(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool past)
 {
-	sw_json_key_u64(json, "id", view->id);
-	sw_json_key_string(json, "state", view->state);
-	sw_json_key_string(json, "state_long", view->state_long);
-	sw_json_key_string(json, "user", sw_user_name(server, view->uid));
-	sw_json_key_u64(json, "uid", view->uid);
-	sw_json_key_u64(json, "gpus", view->gpus);
-	sw_write_time(json, "submitted_at", view->submitted_at);
-	sw_write_time(json, "started_at", view->started_at);
-	sw_write_time(json, "ended_at", view->ended_at);
-	sw_json_key_bool(json, "past", past);
+	const struct sw_job_row row = {
+		.id = view->id,
+		.state = view->state,
+		.state_long = view->state_long,
+		.user = sw_user_name(server, view->uid),
+		.uid = view->uid,
+		.gpus = view->gpus,
+		.submitted_at_ns = view->submitted_at,
+		.started_at_ns = view->started_at,
+		.ended_at_ns = view->ended_at,
+		.past = past,
+	};
+	sw_encode_row(json, &sw_job_brief_table, &row);
 }
 
 void sw_write_job(struct sw_server *server, struct sw_json *json, const struct sw_job_view *view, bool in_full, enum sw_job_extra extra)
