@@ -31,15 +31,6 @@ struct sw_share sw_share_of(const struct sw_job *job)
 	return share;
 }
 
-struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job)
-{
-	uintptr_t at = (uintptr_t)job, first = (uintptr_t)engine->jobs.items;
-	if (at < first || (at - first) % sizeof(struct sw_core_job) != 0 || (at - first) / sizeof(struct sw_core_job) >= engine->jobs.count)
-		return NULL;
-	uint32_t id = (uint32_t)((at - first) / sizeof(struct sw_core_job));
-	return sw_engine_knows(engine, id) ? &engine->jobs.items[id] : NULL;
-}
-
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus)
 {
 	if (!engine->quotas || job->job_class != SW_CLASS_GUARANTEED)

@@ -209,7 +209,14 @@ int sw_engine_recheck(struct sw_engine *engine, bool may_refuse);
 
 /* ---- jobs (engine_jobs.c) */
 /* The core's own job behind a policy's pointer, or NULL if the policy made it up. */
-struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job);
+static inline struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job)
+{
+	/* The pointer may be anything: nothing is read through it. One below the first job is far beyond the last. */
+	uintptr_t offset = (uintptr_t)job - (uintptr_t)engine->jobs.items, id = offset / sizeof(struct sw_core_job);
+	if (id >= engine->jobs.count || id * sizeof(struct sw_core_job) != offset)
+		return NULL;
+	return sw_engine_knows(engine, (uint32_t)id) ? &engine->jobs.items[id] : NULL;
+}
 struct sw_share sw_share_of(const struct sw_job *job);
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
 /* One more living job with this rule, or one less. */
