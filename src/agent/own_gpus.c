@@ -4,6 +4,7 @@
 
 #include "agent/folder.h"
 #include "base/cleanup.h"
+#include "base/text.h"
 
 static uint32_t find_gpu(const struct sw_gpu_source *gpus, const char *uuid, size_t size)
 {
@@ -33,12 +34,10 @@ void sw_own_gpus_follow(const struct sw_gpu_source *gpus, int folder, struct sw_
 	own->moving = account->run.moving != NULL;
 	if (account->run.gpus == NULL)
 		return;
-	const char *text = account->run.gpus;
-	for (uint32_t i = 0; i < own->count && *text != '\0'; i++) {
-		size_t size = strcspn(text, ",");
-		own->places[i] = find_gpu(gpus, text, size);
-		text += size + (text[size] == ',');
-	}
+	const char *list = account->run.gpus, *uuid;
+	size_t size;
+	for (uint32_t i = 0; i < own->count && sw_text_next(&list, &uuid, &size); i++)
+		own->places[i] = find_gpu(gpus, uuid, size);
 }
 
 bool sw_own_gpus_has(const struct sw_own_gpus *own, uint32_t gpu)

@@ -29,6 +29,7 @@
 #include "base/cleanup.h"
 #include "base/now.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "base/vec.h"
 #include "gpu/gpu.h"
 #include "share/node.h"
@@ -523,20 +524,20 @@ static uint32_t find_named(const struct sampler *sampler, const char *name, size
 
 static int exclude(struct sampler *sampler, const char *list, struct sw_err *err)
 {
-	for (const char *at = list; at != NULL && *at != '\0';) {
-		size_t size = strcspn(at, ",");
-		uint32_t gpu = find_named(sampler, at, size);
+	const char *word;
+	size_t size;
+	while (list != NULL && sw_text_next(&list, &word, &size)) {
+		uint32_t gpu = find_named(sampler, word, size);
 		bool is_complete = sw_gpu_source_missing(sampler->gpus) == 0 && !sw_gpu_source_are_silent(sampler->gpus);
 		bool must_be_there = sampler->options->exclude_all && is_complete; /* it may be among those that do not answer */
 		if (gpu < sw_gpu_source_count(sampler->gpus)) {
 			sampler->excluded |= UINT64_C(1) << gpu;
 		} else if (size > 0 && must_be_there) {
-			sw_err_set(err, SW_EINPUT, "there is no GPU '%.*s' to keep back", (int)(size < 60 ? size : 60), at);
+			sw_err_set(err, SW_EINPUT, "there is no GPU '%.*s' to keep back", (int)(size < 60 ? size : 60), word);
 			sw_err_detail(err, "the machine has %u GPUs", sw_gpu_source_count(sampler->gpus));
 			sw_err_hint(err, "GPUs go by their numbers or UUIDs, as 'nvidia-smi -L' lists them, with commas between them.");
 			return SW_EINPUT;
 		}
-		at += size + (at[size] == ',');
 	}
 	return 0;
 }

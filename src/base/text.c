@@ -232,3 +232,15 @@ size_t sw_text_columns(const char *text)
 		columns += ((unsigned char)*text & 0xC0) != 0x80;
 	return columns;
 }
+
+bool sw_text_next(const char **list, const char **ret_word, size_t *ret_size)
+{
+	const char *word = *list;
+	if (*word == '\0')
+		return false;
+	size_t size = strcspn(word, ",");
+	*list = word + size + (word[size] == ',');
+	*ret_word = word;
+	*ret_size = size;
+	return true;
+}

@@ -9,6 +9,7 @@
 #ifndef SW_BASE_TEXT_H
 #define SW_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -41,6 +42,8 @@ void sw_text_html(FILE *out, const char *text);
 void sw_text_html_n(FILE *out, const char *text, size_t size);
 /* A copy cleaned in the same way, without escaping; NULL gives "". NULL only when out of memory. */
 char *sw_text_clean(const char *text);
+/* The next word of a list with commas, which moves on behind it; false: there is none. */
+bool sw_text_next(const char **list, const char **ret_word, size_t *ret_size);
 /* How many code points (about: terminal columns) a clean text has. */
 size_t sw_text_columns(const char *text);
 

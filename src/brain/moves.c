@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "brain/asked.h"
 #include "brain/fold.h"
 #include "brain/forget.h"
@@ -174,13 +175,12 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 static uint64_t read_places(const struct sw_brain_node *node, const char *text)
 {
 	uint64_t mask = 0;
-	while (*text != '\0') {
-		size_t size = strcspn(text, ",");
+	const char *uuid;
+	size_t size;
+	while (sw_text_next(&text, &uuid, &size))
 		for (uint32_t g = 0; g < node->shape.gpus; g++)
-			if (strlen(node->gpus[g].uuid) == size && memcmp(node->gpus[g].uuid, text, size) == 0)
+			if (strlen(node->gpus[g].uuid) == size && memcmp(node->gpus[g].uuid, uuid, size) == 0)
 				mask |= UINT64_C(1) << g;
-		text += size + (text[size] == ',');
-	}
 	return mask;
 }
 

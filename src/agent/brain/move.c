@@ -11,6 +11,7 @@
 
 #include "agent/brain/move.h"
 #include "agent/brain/state.h"
+#include "base/text.h"
 
 static bool is_among(const uint32_t *gpus, size_t count, uint32_t gpu)
 {
@@ -37,13 +38,13 @@ static bool read_places(struct sw_agent_brain *brain, const char *text, size_t c
 {
 	uint32_t found[SW_SYNC_GPUS_MAX];
 	size_t used = 0;
-	while (text != NULL && *text != '\0' && used < count && used < SW_SYNC_GPUS_MAX) {
-		size_t size = strcspn(text, ",");
-		uint32_t gpu = sw_agent_find_gpu(brain, text, size);
-		if (gpu == brain->gpus.count && (unknown == REFUSE_UNKNOWN || sw_agent_intern_gpu(brain, text, size, &gpu) < 0))
+	const char *uuid;
+	size_t size;
+	while (text != NULL && used < count && used < SW_SYNC_GPUS_MAX && sw_text_next(&text, &uuid, &size)) {
+		uint32_t gpu = sw_agent_find_gpu(brain, uuid, size);
+		if (gpu == brain->gpus.count && (unknown == REFUSE_UNKNOWN || sw_agent_intern_gpu(brain, uuid, size, &gpu) < 0))
 			return false;
 		found[used++] = gpu;
-		text += size + (text[size] == ',');
 	}
 	if (text == NULL || *text != '\0' || used != count)
 		return false;

@@ -21,6 +21,7 @@
 #include "agent/supervisor/state.h"
 #include "agent/supervisor/words.h"
 #include "base/now.h"
+#include "base/text.h"
 #include "gpu/gpu.h"
 
 #define FIRST_LOOK_NS (2 * SW_NS_PER_MS)
@@ -53,13 +54,13 @@ static bool read_wish(struct sw_supervisor_move *move, const char *words)
 {
 	char wished[SW_PAGE_GPUS][SW_GPU_UUID_MAX];
 	uint32_t count = 0, next = 0;
-	while (*words != '\0') {
-		size_t size = strcspn(words, ",");
+	const char *word;
+	size_t size;
+	while (sw_text_next(&words, &word, &size)) {
 		if (count == move->count || size == 0 || size >= sizeof wished[0])
 			return false;
-		memcpy(wished[count], words, size);
+		memcpy(wished[count], word, size);
 		wished[count++][size] = '\0';
-		words += size + (words[size] == ',');
 	}
 	if (count != move->count)
 		return false;

@@ -167,12 +167,32 @@ static void test_columns(void **state)
 			 5);
 }
 
+/* Aim: a list with commas gives its words in order, empty ones too, and none behind its end. */
+static void test_lists(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *list;
+		const char *words[4];
+	} cases[] = {{"", {NULL}}, {"a", {"a"}}, {"a,bc", {"a", "bc"}}, {"a,,b", {"a", "", "b"}}, {"a,", {"a"}}, {",a", {"", "a"}}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const char *at = cases[i].list, *word = NULL;
+		size_t size = 0, count = 0;
+		for (; sw_text_next(&at, &word, &size); count++) {
+			assert_non_null(cases[i].words[count]);
+			assert_int_equal(size, strlen(cases[i].words[count]));
+			assert_memory_equal(word, cases[i].words[count], size);
+		}
+		assert_null(cases[i].words[count]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decimals), cmocka_unit_test(test_counts),	 cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_percent),	 cmocka_unit_test(test_factors), cmocka_unit_test(test_seconds),
-		cmocka_unit_test(test_escaping), cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_escaping), cmocka_unit_test(test_columns), cmocka_unit_test(test_lists),
 	};
 	return cmocka_run_group_tests_name("sim/report/text", tests, NULL, NULL);
 }
