@@ -236,8 +236,6 @@ uint32_t sw_view_rack_node_gpus_max(const struct sw_view *view, uint32_t rack); 
 struct sw_node_id sw_nodes_first(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
 /* The same, but the tightest fit: fewest free GPUs that are enough; index order breaks ties. */
 struct sw_node_id sw_nodes_tightest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
-/* The same, but the emptiest node. */
-struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
 
 /* Some GPUs of one node, as a mask. */
 struct sw_gpus {

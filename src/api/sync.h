@@ -415,7 +415,6 @@ void sw_run_account_free(struct sw_run_account *account);
 SW_DEFINE_FREEP(struct sw_run_account, sw_run_account_free)
 
 const char *sw_run_state_name(enum sw_run_state state);
-const char *sw_want_name(enum sw_want_kind want);
 /* "stranger", "excluded", "dead", "silent". */
 const char *sw_shut_name(enum sw_shut why);
 bool sw_shut_parse(const char *name, enum sw_shut *ret_why);

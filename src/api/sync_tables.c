@@ -21,11 +21,6 @@ const char *sw_run_state_name(enum sw_run_state state)
 	return state_names[state];
 }
 
-const char *sw_want_name(enum sw_want_kind want)
-{
-	return want_names[want];
-}
-
 const char *sw_shut_name(enum sw_shut why)
 {
 	return shut_names[why];

@@ -242,16 +242,6 @@ uint32_t sw_ledger_tightest(const struct sw_ledger *ledger, uint32_t free, uint3
 	return UINT32_MAX;
 }
 
-uint32_t sw_ledger_emptiest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end)
-{
-	for (uint32_t bucket = ledger->topology->node_gpus_max + 1; bucket-- > free;) {
-		uint32_t node = sw_bitmap_next(&ledger->buckets[bucket], from);
-		if (node < end)
-			return node;
-	}
-	return UINT32_MAX;
-}
-
 bool sw_ledger_next_used(const struct sw_ledger *ledger, uint32_t below_milli, uint32_t *step, uint32_t *gpu)
 {
 	for (; *step < SW_USE_STEPS && *step * SW_COMPUTE_WHOLE < below_milli * SW_USE_STEPS; ++*step, *gpu = 0) {

@@ -212,6 +212,5 @@ int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *de
 /* Node searches over [from, end): see policy.h. UINT32_MAX: none. */
 uint32_t sw_ledger_first(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end);
 uint32_t sw_ledger_tightest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end);
-uint32_t sw_ledger_emptiest(const struct sw_ledger *ledger, uint32_t free, uint32_t from, uint32_t end);
 
 #endif

@@ -329,11 +329,6 @@ struct sw_node_id sw_nodes_tightest(const struct sw_view *view, uint32_t free, s
 	return (struct sw_node_id){sw_ledger_tightest(view->ledger, free, from.v, end.v)};
 }
 
-struct sw_node_id sw_nodes_emptiest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end)
-{
-	return (struct sw_node_id){sw_ledger_emptiest(view->ledger, free, from.v, end.v)};
-}
-
 /* All on one node: the tightest that takes them. A node may refuse for host memory. */
 static bool fill_on_one(const struct sw_ledger *ledger, struct sw_spot *spot, uint32_t gpus)
 {
