@@ -247,6 +247,16 @@ static int take_node(struct sw_trace *trace, const json_t *event, uint32_t node,
 	return shut(trace, at_ns, node, json_object_get(event, "shut"));
 }
 
+/* Whether the events tell when the node came. */
+static bool came(const struct sw_cli_events *events, const char *name)
+{
+	size_t i;
+	json_t *event;
+	json_array_foreach(events->cluster, i, event) if (strcmp(sw_cli_text(event, "kind", ""), "node") == 0 &&
+							  strcmp(sw_cli_text(event, "node", ""), name) == 0) return true;
+	return false;
+}
+
 static int add_node(struct sw_trace *trace, const struct sw_cli_events *events, const json_t *shown, uint32_t node)
 {
 	const char *name = sw_cli_text(shown, "name", "");
@@ -254,8 +264,8 @@ static int add_node(struct sw_trace *trace, const struct sw_cli_events *events, 
 	size_t i;
 	json_t *event;
 	int r = 0;
-	/* Where all events are there, they tell when it came. */
-	if (events->since_ns == INT64_MIN)
+	/* Where all events are there, they tell when it came; those of an earlier version do not. */
+	if (events->since_ns == INT64_MIN && came(events, name))
 		r = add(trace, INT64_MIN, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {node}});
 	json_array_foreach(events->cluster, i, event) if (r == 0 && strcmp(sw_cli_text(event, "node", ""), name) == 0) r =
 		take_node(trace, event, node, &door);
