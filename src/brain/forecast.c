@@ -561,9 +561,10 @@ static int run_ahead(struct run *run, struct sw_err *err)
 		uint32_t awaited = run->awaited;
 		if (next == SW_TIME_NEVER && (run->wake_at == SW_TIME_NEVER || ++idle > IDLE_STEPS_MAX))
 			return 0;
+		bool ends = next != SW_TIME_NEVER;
 		next = run->wake_at < next ? run->wake_at : next;
 		if (next - run->config->now > HORIZON_NS) {
-			run->stopped = true;
+			run->stopped = ends;
 			return 0;
 		}
 		run->now = next > run->now ? next : run->now;

@@ -55,9 +55,12 @@ submit_here -o "$scratch/three" -- "$train" --steps 60 --memory 6M
 three=$job
 holds 'a third one waits' until_holds 20 why_says "$three" "1 of 3 GPUs is used by processes outside the queue: $(id -un)'s train (pid $first, "
 holds 'for the stranger' is_state "$three" PD
-works 'its start cannot be estimated' 'no estimate of its start: 1 GPU takes no jobs now' why "$three"
+run why "$three"
 ! grep -q "at any moment" "$scratch/out"
-said $? 'and it is not expected at any moment' out err
+said $? 'it is not expected at any moment' out err
+submit_here -G 3 -- true
+works 'the start of one that needs the GPU cannot be estimated' 'no estimate of its start: 1 GPU takes no jobs now' why "$job"
+run cancel "$job"
 works 'top says which GPU takes no jobs' 'here: 0 of 3 GPUs free, 1 takes no jobs' top --once
 works 'and who uses it' "     stranger: $(id -un)'s train (pid $first, " top --once
 holds 'which the metrics count' metric 'sharewell_gpus_shut{why="stranger"} 1'
