@@ -410,7 +410,7 @@ static int recall(const struct sw_brain *brain, struct answer *answer, const str
 	size_t count = answer->requests.count;
 	if (count == 0 || answer->requests.items[count - 1].asked != live->asked) {
 		struct sw_job_request *request = NULL;
-		int r = sw_asked_decode(live, &request, err);
+		int r = sw_asked_recall(brain, live, &request, err);
 		r = r < 0 ? r : sw_bulk_fill(brain, live->asked, request, err);
 		struct request *slot = r == 0 ? sw_vec_push(&answer->requests) : NULL;
 		if (slot == NULL) {

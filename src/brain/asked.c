@@ -72,6 +72,19 @@ int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_requ
 	return r;
 }
 
+int sw_asked_recall(const struct sw_brain *brain, const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err)
+{
+	if (brain->model == NULL || brain->model_of != live->asked)
+		return sw_asked_decode(live, ret_request, err);
+	struct sw_job_request *request = sw_job_request_copy(brain->model);
+	if (request == NULL)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	request->is_member = live->is_member;
+	request->array_index = live->array_index;
+	*ret_request = request;
+	return 0;
+}
+
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json)
 {
 	static const char array[] = "{\"array\":\"";

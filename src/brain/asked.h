@@ -11,6 +11,8 @@ const struct sw_fate *sw_asked_fate(const struct sw_asked *asked, uint64_t job);
 struct sw_asked *sw_asked_share(struct sw_asked *asked);
 void sw_asked_drop(struct sw_asked *asked);
 SW_DEFINE_FREEP(struct sw_asked, sw_asked_drop)
+/* The request of the job; that of the last submit need not be read again. */
+int sw_asked_recall(const struct sw_brain *brain, const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err);
 int sw_asked_decode(const struct sw_live *live, struct sw_job_request **ret_request, struct sw_err *err);
 int sw_asked_add_bulk(struct sw_brain *brain, struct sw_asked *asked, int which, const struct sw_bulk *bulk);
 
