@@ -25,7 +25,7 @@ extern "C" {
 #endif
 
 /* Raised when a struct below changes its layout; a shared object built for another number is refused. */
-#define SW_POLICY_ABI 10
+#define SW_POLICY_ABI 11
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -574,6 +574,33 @@ struct sw_value {
 	size_t count;
 };
 
+/* ------------------------------------------------------------------------------------------------
+ * the door and the news */
+
+/* What the policy makes of a job before its user hears that it is accepted. */
+enum sw_verdict {
+	SW_ACCEPT = 0,
+	SW_DOWNGRADE, /* it is an opportunistic job; not one that may not be stopped */
+	SW_QUOTE,     /* its deadline is `deadline_at`, which is later than the one that it asked for */
+	SW_REFUSE,    /* it will not run here */
+};
+
+#define SW_REASON_MAX 160u
+
+struct sw_admission {
+	uint8_t verdict; /* enum sw_verdict */
+	sw_ns deadline_at;
+	char reason[SW_REASON_MAX]; /* one sentence for the user, with every verdict but SW_ACCEPT */
+};
+
+/* What was measured of a run, as far as it is known. */
+struct sw_sample {
+	uint32_t progress_ppm; /* of its work that is done, in millionths; UINT32_MAX: not known */
+	uint32_t speed_milli;  /* as sw_job_speed_milli() counts; 0: not known */
+	int64_t loss_micro;    /* in millionths; INT64_MIN: not known */
+	int64_t noise_micro;   /* gradient noise scale, in millionths; INT64_MIN: not known */
+};
+
 /* ------------------------------------------------------------------------------------------------ the policy */
 
 struct sw_policy {
@@ -598,6 +625,9 @@ struct sw_policy {
 
 	/* Once before everything else. Return NULL, or a sentence that says what is wrong with the parameters. */
 	const char *(*start)(struct sw_view *view);
+	/* Before `submit`, once for each job that comes; its bytes are there already. The verdict
+	 * is SW_ACCEPT. */
+	void (*admit)(struct sw_view *view, const struct sw_job *job, struct sw_admission *admission);
 	void (*submit)(struct sw_view *view, const struct sw_job *job);
 	void (*started)(struct sw_view *view, const struct sw_job *job); /* runs now: started, resumed, moved or resized */
 	void (*stopped)(struct sw_view *view, const struct sw_job *job); /* waits again */
@@ -605,6 +635,7 @@ struct sw_policy {
 	/* Its run holds less memory while suspended than before. Other jobs may fit now. */
 	void (*freed)(struct sw_view *view, const struct sw_job *job);
 	void (*alarm)(struct sw_view *view, const struct sw_job *job);
+	void (*sampled)(struct sw_view *view, const struct sw_job *job, const struct sw_sample *sample); /* it runs */
 	void (*expired)(struct sw_view *view, const struct sw_job *job); /* its lease has ended; it runs on */
 
 	/* Makes the plan for this instant and returns when it wants to be called again even if nothing happens (SW_TIME_NEVER: no wish).

@@ -310,11 +310,13 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 		case SW_CMD_REFUSE:
 			live->ended_at = brain->now;
 			snprintf(live->reason, sizeof live->reason, "%s",
-				 command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster" : "no node could hold it");
+				 command->text != NULL			  ? command->text
+				 : command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster"
+									  : "no node could hold it");
 			r = sw_depends_end(brain, command->job);
 			break;
 		default:
-			assert(command->kind == SW_CMD_LIMIT);
+			assert(command->kind == SW_CMD_LIMIT || command->kind == SW_CMD_ADMIT);
 			sw_brain_touch(brain, live);
 			break;
 		}

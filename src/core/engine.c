@@ -73,6 +73,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_vec_free(&engine->plan.entries);
 	sw_vec_free(&engine->plan.lifted);
 	sw_vec_free(&engine->commands);
+	sw_vec_free(&engine->admissions);
 	sw_vec_free(&engine->ringing);
 	sw_topology_free(engine->topology);
 	free(engine->policy_state);
@@ -103,7 +104,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_ANEW)
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_SAMPLE || (event->kind == SW_EV_SAMPLE && event->sample == NULL))
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -139,6 +140,8 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (r < 0)
 		return r;
 	r = sw_engine_reserve(engine, submits);
+	if (r == 0 && engine->policy->admit != NULL)
+		r = sw_vec_reserve(&engine->admissions, submits);
 	/* Each job that can only go on where it was has a lane of its own. */
 	size_t lanes = engine->order.lanes.count + engine->ruled + 2 * submits;
 	size_t changes = 0;
@@ -159,6 +162,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory for %zu more jobs", submits);
 	engine->commands.count = 0;
+	engine->admissions.count = 0;
 	engine->went_on = false;
 	if (at > engine->now)
 		engine->now = at;

@@ -1,4 +1,6 @@
 /* What each event does to the jobs, the nodes and the tenants. Memory for it was reserved by the step. */
+#include <string.h>
+
 #include "base/hash.h"
 #include "core/state.h"
 
@@ -68,6 +70,11 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 		.stands = SW_NO_PART,
 		.avoid = UINT32_MAX,
 	};
+	const struct sw_admission *admission = NULL;
+	if (reason == SW_REASON_NONE)
+		admission = sw_tell_admit(engine, job);
+	if (admission != NULL && admission->verdict == SW_REFUSE)
+		reason = SW_REASON_NOT_ADMITTED;
 	if (reason == SW_REASON_NONE) {
 		int r = sw_order_assign_lane(engine, job);
 		if (r < 0)
@@ -79,11 +86,19 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 	}
 	if (reason != SW_REASON_NONE) {
 		job->seen.state = SW_JOB_REFUSED;
-		sw_engine_command(
-			engine,
-			(struct sw_command){.kind = SW_CMD_REFUSE, .reason = (uint8_t)reason, .job = job->seen.id.v, .parts = SW_NO_PART});
+		sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_REFUSE,
+							      .reason = (uint8_t)reason,
+							      .job = job->seen.id.v,
+							      .parts = SW_NO_PART,
+							      .text = admission != NULL ? admission->reason : NULL});
+		if (engine->policy->job_state_size > 0)
+			memset(sw_job_state(&engine->view, &job->seen), 0, engine->policy->job_state_size);
 		return 0;
 	}
+	if (admission != NULL)
+		sw_engine_command(
+			engine,
+			(struct sw_command){.kind = SW_CMD_ADMIT, .job = job->seen.id.v, .parts = SW_NO_PART, .text = admission->reason});
 	sw_engine_count_rule(engine, &job->seen, true);
 	sw_tell_submit(engine, job);
 	if (spec->held) {
@@ -300,6 +315,10 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
 	if (event->kind == SW_EV_MOVE || event->kind == SW_EV_GPUS_SHUT)
 		hash = sw_hash_u64(hash, event->mask);
+	if (event->kind == SW_EV_SAMPLE) {
+		hash = sw_hash_u64(hash, (uint64_t)event->sample->progress_ppm << 32 | event->sample->speed_milli);
+		hash = sw_hash_u64(sw_hash_u64(hash, (uint64_t)event->sample->loss_micro), (uint64_t)event->sample->noise_micro);
+	}
 	if (event->kind == SW_EV_NODE_CHANGE)
 		hash = sw_hash_bytes(sw_hash_u64(hash, event->change->shape.gpus), event->change->to, sizeof event->change->to);
 	engine->log_hash = hash;
@@ -393,6 +412,11 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 			job->speed_milli = event->speed_milli;
 			job->speed_epoch = event->epoch;
 		}
+		return 0;
+	case SW_EV_SAMPLE:
+		job = job_of_answer(engine, event);
+		if (job != NULL && job->seen.state == SW_JOB_RUNNING)
+			sw_tell_sampled(engine, job, event->sample);
 		return 0;
 	case SW_EV_MOVE:
 	case SW_EV_BEGUN:

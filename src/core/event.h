@@ -70,7 +70,8 @@ enum sw_event_kind {
 	/* job, epoch: it could not leave the GPUs that it had. It has them again; jobs that were given them
 	 * in the meantime wait again. If it cannot, it begins anew on those to which it was sent. */
 	SW_EV_UNMOVED,
-	SW_EV_ANEW, /* job, epoch: its run is over, and the next one begins on the same GPUs */
+	SW_EV_ANEW,   /* job, epoch: its run is over, and the next one begins on the same GPUs */
+	SW_EV_SAMPLE, /* job, epoch, sample: what was measured of the run */
 };
 
 /* What a failed run means for the job. */
@@ -102,6 +103,7 @@ struct sw_event {
 	const struct sw_job_spec *spec;
 	const struct sw_topology_node *shape;
 	const struct sw_topology_change *change;
+	const struct sw_sample *sample;
 };
 
 enum sw_command_kind {
@@ -114,6 +116,7 @@ enum sw_command_kind {
 	SW_CMD_LIMIT,  /* job, epoch: memory, compute or class of its share changed, or it was paused or goes on */
 	SW_CMD_KILL,   /* job, epoch: end it for good */
 	SW_CMD_REFUSE, /* job: it could never run; why */
+	SW_CMD_ADMIT,  /* job, text: it was accepted on other terms than it asked for */
 };
 
 /* Why a job stopped or was refused. */
@@ -126,8 +129,9 @@ enum sw_reason {
 	SW_REASON_TOO_LARGE,	 /* more GPUs than the cluster has */
 	SW_REASON_NO_SUCH_PLACE, /* the placement rule finds no place even on the empty cluster */
 	SW_REASON_BAD_SPEC,
-	SW_REASON_MOVED,   /* of a stop: the start of its next run follows, elsewhere or with another size */
-	SW_REASON_BOUNCED, /* of a stop: another job could not leave these GPUs; this one had not begun there */
+	SW_REASON_MOVED,	/* of a stop: the start of its next run follows, elsewhere or with another size */
+	SW_REASON_NOT_ADMITTED, /* the policy does not want it: text */
+	SW_REASON_BOUNCED,	/* of a stop: another job could not leave these GPUs; this one had not begun there */
 };
 
 struct sw_command {
@@ -139,8 +143,9 @@ struct sw_command {
 	uint32_t job;
 	uint32_t epoch;
 	uint32_t gpus;
-	uint32_t parts; /* in the engine's ledger, valid until the job moves or stops */
-	uint64_t mask;	/* of its one node */
+	uint32_t parts;	  /* in the engine's ledger, valid until the job moves or stops */
+	uint64_t mask;	  /* of its one node */
+	const char *text; /* of the policy, valid until the next step; NULL: none */
 };
 
 #endif

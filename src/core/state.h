@@ -156,6 +156,7 @@ struct sw_engine {
 	char *node_states;
 	size_t node_states_capacity;
 	SW_VEC(struct sw_command) commands;
+	SW_VEC(struct sw_admission) admissions; /* of this step: commands point to their reasons */
 	SW_VEC(uint32_t) ringing;
 	uint64_t log_hash;
 	uint64_t command_hash;
@@ -279,12 +280,15 @@ void sw_tell_change(struct sw_engine *engine, uint32_t change);
 /* Around a decision. */
 void sw_tell_begin(struct sw_engine *engine);
 void sw_tell_end(struct sw_engine *engine);
+/* What it makes of a job that comes; NULL: it accepts it. The job is as it has it. */
+const struct sw_admission *sw_tell_admit(struct sw_engine *engine, struct sw_core_job *job);
 void sw_tell_submit(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_started(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_stopped(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_ended(struct sw_engine *engine, const struct sw_core_job *job);
 /* What its run holds while it stands, or would hold, is less from now on. */
 void sw_tell_freed(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_sampled(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_sample *sample);
 void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job);
 

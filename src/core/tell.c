@@ -30,6 +30,47 @@ void sw_tell_end(struct sw_engine *engine)
 	engine->gpus_free_left = engine->ledger.gpus_free;
 }
 
+/* Whether the verdict makes sense for this job; does what it says. */
+static bool apply_verdict(struct sw_job *job, const struct sw_admission *admission)
+{
+	switch (admission->verdict) {
+	case SW_DOWNGRADE:
+		if (job->stop_rule >= SW_STOP_NEVER)
+			return false;
+		job->job_class = job->asked_class = SW_CLASS_OPPORTUNISTIC;
+		return true;
+	case SW_QUOTE:
+		if (admission->deadline_at <= job->deadline_at)
+			return false;
+		job->deadline_at = admission->deadline_at;
+		return true;
+	default:
+		return admission->verdict <= SW_REFUSE;
+	}
+}
+
+const struct sw_admission *sw_tell_admit(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (engine->policy->admit == NULL)
+		return NULL;
+	struct sw_admission *admission = sw_vec_push(&engine->admissions); /* reserved by the step */
+	*admission = (struct sw_admission){0};
+	engine->policy->admit(&engine->view, &job->seen, admission);
+	admission->reason[SW_REASON_MAX - 1] = '\0';
+	if (!apply_verdict(&job->seen, admission)) {
+		engine->plan.misuses++;
+		return NULL;
+	}
+	return admission->verdict == SW_ACCEPT ? NULL : admission;
+}
+
+void sw_tell_sampled(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_sample *sample)
+{
+	sw_tell_change(engine, SW_CHANGE_SPEEDS);
+	if (engine->policy->sampled != NULL)
+		engine->policy->sampled(&engine->view, &job->seen, sample);
+}
+
 void sw_tell_submit(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	sw_tell_change(engine, SW_CHANGE_ARRIVALS);

@@ -247,6 +247,28 @@ static void dream(struct sw_plan *plan, const struct sw_job *job)
 	(void)sw_plan_run(plan, job, &wish);
 }
 
+static void admit(struct sw_view *view, const struct sw_job *job, struct sw_admission *admission)
+{
+	if (chance(view, 90))
+		return;
+	admission->verdict = (uint8_t)sw_view_random(view, SW_REFUSE + 1);
+	if (admission->verdict == SW_DOWNGRADE && job->stop_rule >= SW_STOP_NEVER)
+		admission->verdict = SW_ACCEPT;
+	if (admission->verdict == SW_QUOTE && job->deadline_at == SW_TIME_NEVER)
+		admission->verdict = SW_REFUSE;
+	admission->deadline_at = SW_TIME_NEVER;
+	if (!chance(view, sw_view_param(view, MANNERS)->number))
+		admission->verdict = SW_REFUSE + 1;
+	for (size_t i = 0; i < sizeof admission->reason; i++) /* without an end */
+		admission->reason[i] = "chaos "[i % 6];
+}
+
+static void sampled(struct sw_view *view, const struct sw_job *job, const struct sw_sample *sample)
+{
+	struct scribble *scribble = sw_view_state(view);
+	scribble->words[job->id.v % 4] ^= (uint64_t)sample->loss_micro + sample->progress_ppm;
+}
+
 static void expired(struct sw_view *view, const struct sw_job *job)
 {
 	struct scribble *scribble = sw_view_state(view);
@@ -350,6 +372,8 @@ const struct sw_policy sw_policy_chaos = {
 	.scratch_size = sizeof(struct scratch),
 	.context = &scatter,
 	.pauses = true,
+	.admit = admit,
+	.sampled = sampled,
 	.expired = expired,
 	.decide = decide,
 };

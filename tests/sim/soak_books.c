@@ -239,6 +239,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_CHANGE:
 	case SW_EV_PROGRESS:
 	case SW_EV_SPEED:
+	case SW_EV_SAMPLE:
 		break;
 	}
 }
@@ -460,6 +461,10 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 		return entry->runs && command->epoch == entry->epoch
 			       ? check_quota(books, engine, command->job, false, err)
 			       : sw_err_set(err, SW_EBUG, "job %u was limited and does not run", command->job);
+	case SW_CMD_ADMIT:
+		if (entry->runs || command->text == NULL || command->text[0] == '\0')
+			return sw_err_set(err, SW_EBUG, "job %u was admitted on other terms, and no reason was given", command->job);
+		return 0;
 	case SW_CMD_REFUSE:
 		/* Also later than at once: another policy, or what happened to the cluster, may
 		 * leave no place for it. */

@@ -62,8 +62,8 @@ static int check_work(const struct sw_soak_case *drawn, const struct sw_trace_jo
 	return 0;
 }
 
-static int check_state(const struct sw_soak_case *drawn, const struct sw_trace_job *job, const struct sw_outcome *outcome,
-		       struct sw_err *err)
+static int check_state(const struct sw_soak_case *drawn, const struct sw_policy *policy, const struct sw_trace_job *job,
+		       const struct sw_outcome *outcome, struct sw_err *err)
 {
 	if (outcome->state == SW_OUTCOME_UNFINISHED)
 		return sw_err_set(err, SW_EBUG, "job %lld never ended", (long long)outcome->id);
@@ -71,9 +71,10 @@ static int check_state(const struct sw_soak_case *drawn, const struct sw_trace_j
 		return sw_err_set(err, SW_EBUG, "job %lld failed in a world without failures", (long long)outcome->id);
 	if (outcome->state != SW_OUTCOME_REFUSED && job->gpus > drawn->topology->gpu_count)
 		return sw_err_set(err, SW_EBUG, "job %lld ended well on a cluster too small for it", (long long)outcome->id);
-	/* Where only the number of GPUs counts, only that can be a reason to refuse. */
+	/* Where only the number of GPUs counts and the policy admits all jobs, only that can be a
+	 * reason to refuse. */
 	if (outcome->state == SW_OUTCOME_REFUSED && job->gpus <= drawn->topology->gpu_count && drawn->placement->counts_only &&
-	    !drawn->world->sharing_slowdown)
+	    !drawn->world->sharing_slowdown && policy->admit == NULL)
 		return sw_err_set(err, SW_EBUG, "job %lld was refused for no reason", (long long)outcome->id);
 	return 0;
 }
@@ -130,7 +131,7 @@ static int judge(const struct sw_soak_case *drawn, const struct sw_policy *polic
 	for (size_t j = 0; j < result->outcomes.count; j++) {
 		const struct sw_trace_job *job = &drawn->trace->jobs.items[j];
 		const struct sw_outcome *outcome = &result->outcomes.items[j];
-		int r = check_state(drawn, job, outcome, err);
+		int r = check_state(drawn, policy, job, outcome, err);
 		r = r < 0 ? r : check_times(outcome, err);
 		r = r < 0 ? r : check_work(drawn, job, outcome, err);
 		if (r < 0)

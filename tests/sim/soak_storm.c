@@ -299,6 +299,13 @@ static struct sw_event draw_event(struct storm *storm)
 		event.speed_milli = (uint32_t)below(storm, chance(storm, 90) ? 1200 : UINT32_MAX);
 		return event;
 	}
+	if (kind < 78) {
+		static struct sw_sample sample;
+		event = draw_answer(storm, SW_EV_SAMPLE);
+		sample = (struct sw_sample){(uint32_t)below(storm, UINT32_MAX), (uint32_t)below(storm, 1200), INT64_MIN, -5};
+		event.sample = &sample;
+		return event;
+	}
 	if (kind < 81)
 		return draw_answer(storm, SW_EV_CANCEL);
 	if (kind < 87)
