@@ -166,6 +166,20 @@ struct sw_page {
 /* Both are as version 0.1 has them: its jobs may outlive its agent, and a process of such a job
  * gets the library that is there when it starts. */
 _Static_assert(sizeof(struct sw_page_slot) == 816, "format 3");
+_Static_assert(offsetof(struct sw_page, format) == 8 && offsetof(struct sw_page, serial) == 16 && offsetof(struct sw_page, want) == 20,
+	       "format 3");
+_Static_assert(offsetof(struct sw_page, host_budget_bytes) == 24 && offsetof(struct sw_page, changes) == 32, "format 3");
+_Static_assert(offsetof(struct sw_page, share_milli) == 36 && offsetof(struct sw_page, yields) == 40, "format 3");
+_Static_assert(offsetof(struct sw_page, watched) == 44 && offsetof(struct sw_page, job_class) == 48, "format 3");
+_Static_assert(offsetof(struct sw_page, throttle) == 49 && offsetof(struct sw_page, held) == 50, "format 3");
+_Static_assert(offsetof(struct sw_page, slice_s) == 51 && offsetof(struct sw_page, asked_milli) == 52, "format 3");
+_Static_assert(offsetof(struct sw_page, arrived_ns) == 56 && offsetof(struct sw_page, urgent) == 64, "format 3");
+_Static_assert(offsetof(struct sw_page, profiled) == 66 && offsetof(struct sw_page, checkpointer) == 68, "format 3");
+_Static_assert(offsetof(struct sw_page_gpu, limit_bytes) == 16 && offsetof(struct sw_page_gpu, asked_bytes) == 32, "format 3");
+_Static_assert(offsetof(struct sw_page_gpu, outside_bytes) == 40 && sizeof(struct sw_page_use) == 32, "format 3");
+_Static_assert(offsetof(struct sw_page_slot, done_serial) == 12 && offsetof(struct sw_page_slot, launches) == 16, "format 3");
+_Static_assert(offsetof(struct sw_page_slot, suspends) == 64 && offsetof(struct sw_page_slot, iterations) == 96, "format 3");
+_Static_assert(offsetof(struct sw_page_slot, wanted_bytes) == 144 && offsetof(struct sw_page_slot, giving) == 156, "format 3");
 _Static_assert(offsetof(struct sw_page_slot, busy) == 80 && offsetof(struct sw_page_slot, gap_ns) == 176, "format 3");
 _Static_assert(offsetof(struct sw_page_slot, gpus) == 304 && sizeof(struct sw_page_gpu) == 64, "format 3");
 _Static_assert(offsetof(struct sw_page, neighbours) == 72 && offsetof(struct sw_page, host_ledger) == 2120, "format 3");

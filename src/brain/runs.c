@@ -66,7 +66,9 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 
 void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index)
 {
+	assert(index < node->ghosts.count);
 	struct sw_live *live = &brain->jobs.items[node->ghosts.items[index].job];
+	assert(live->ghosts > 0);
 	node->ghosts.items[index] = node->ghosts.items[--node->ghosts.count];
 	if (--live->ghosts == 0)
 		sw_brain_touch(brain, live);
@@ -159,6 +161,7 @@ static int make_runs(struct sw_brain *brain, const struct sw_command *command)
 	const struct sw_ledger *ledger = sw_engine_ledger(brain->engine);
 	struct sw_live *live = &brain->jobs.items[command->job];
 	uint32_t count = 0;
+	assert(live->run_count == 0 && command->parts != SW_NO_PART && command->epoch > live->epoch);
 	for (uint32_t p = command->parts; p != SW_NO_PART; p = ledger->parts[p].next)
 		count++;
 	struct sw_run *runs = calloc(count + 1, sizeof *runs);
@@ -293,6 +296,7 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 	int r = 0;
 	for (size_t c = 0; r == 0 && c < step->command_count; c++) {
 		const struct sw_command *command = &step->commands[c];
+		assert(sw_bitmap_has(&brain->known, command->job));
 		struct sw_live *live = &brain->jobs.items[command->job];
 		switch (command->kind) {
 		case SW_CMD_START:

@@ -62,6 +62,7 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	job->clock.work_left_ns = sw_job_remaining(&engine->view, seen);
 	job->clock.gpu_time_ns = sw_job_gpu_time(&engine->view, seen);
 	job->clock.ran_ns = sw_job_ran(&engine->view, seen);
+	assert(seen->state == SW_JOB_RUNNING && seen->gpus_held > 0);
 	count_held(engine, seen, seen->gpus_held, false);
 	seen->gpus_held = 0;
 	seen->gpu_memory_bytes = job->asked_memory_bytes;
@@ -116,6 +117,7 @@ void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bo
 void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts)
 {
 	struct sw_job *seen = &job->seen;
+	assert(sw_job_is_waiting(seen) && job->stands == SW_NO_PART && gpus == sw_ledger_count_gpus(&engine->ledger, parts));
 	seen->state = SW_JOB_RUNNING;
 	seen->since = engine->now;
 	seen->gpus_held = gpus;

@@ -112,6 +112,7 @@ static void list(struct sw_ledger *ledger, uint32_t node, bool in)
 		sw_bitmap_add(&ledger->buckets[free], node);
 	else
 		sw_bitmap_remove(&ledger->buckets[free], node);
+	assert(in || ledger->gpus_free >= free);
 	ledger->gpus_free += in ? free : -free;
 }
 

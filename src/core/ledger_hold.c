@@ -40,6 +40,9 @@ static void seat(struct sw_ledger *ledger, uint32_t g, struct sw_share share, ui
 			(uint16_t)(in ? gpu->compute_held_milli + share.compute_milli : gpu->compute_held_milli - share.compute_milli);
 		gpu->guaranteed = (uint8_t)(in ? gpu->guaranteed + 1 : gpu->guaranteed - 1);
 	}
+	/* Invariants 1 and 2, of what is taken: what is given back only makes them truer. */
+	assert(!in || (gpu->memory_held_bytes <= ledger->topology->nodes[gpu->node].gpu_memory_bytes &&
+		       gpu->compute_held_milli <= SW_COMPUTE_WHOLE));
 	if (sw_gpu_takes_more(gpu))
 		sw_bitmap_add(&ledger->by_use[sw_gpu_use_step(gpu)], g);
 }
@@ -52,6 +55,8 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 	const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
 	uint64_t bytes = sw_share_held_bytes(shape, share), asked = sw_share_asked_bytes(shape, part, share), before = n->free,
 		 yielded = n->yielding;
+	assert(part->mask != 0 && (part->mask & ~sw_ledger_all_gpus(shape)) == 0);
+	assert(!in || (n->cpus_free >= part->cpus && n->memory_free_bytes >= part->memory_bytes));
 	for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
 		uint32_t g = (uint32_t)__builtin_ctzll(rest);
 		const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
@@ -64,6 +69,7 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 	n->cpus_free += in ? -part->cpus : part->cpus;
 	n->memory_free_bytes += in ? -part->memory_bytes : part->memory_bytes;
 	n->asked_bytes += in ? asked : -asked;
+	assert(n->cpus_free <= shape->cpus && n->memory_free_bytes <= shape->memory_bytes);
 	if (!share.guaranteed) {
 		n->cpus_yielding += in ? part->cpus : -part->cpus;
 		if (!share.stands) {

@@ -3,6 +3,7 @@
  *
  * Invariant: every part of the pool is in exactly one list, that of an owner or that of the free ones.
  */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "core/ledger_own.h"
@@ -36,6 +37,7 @@ uint32_t sw_ledger_new_part(struct sw_ledger *ledger)
 void sw_ledger_drop_parts(struct sw_ledger *ledger, uint32_t parts)
 {
 	while (parts != SW_NO_PART) {
+		assert(parts < ledger->part_capacity);
 		uint32_t next = ledger->parts[parts].next;
 		ledger->parts[parts].next = ledger->part_free;
 		ledger->part_free = parts;
@@ -161,6 +163,7 @@ void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home)
 		struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
 		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
 			uint32_t g = (uint32_t)__builtin_ctzll(rest);
+			assert(is_home || ledger->gpus[n->first_gpu + g].homes > 0);
 			uint32_t homes = ledger->gpus[n->first_gpu + g].homes += is_home ? 1 : UINT32_MAX;
 			n->homes = homes > 0 ? n->homes | UINT64_C(1) << g : n->homes & ~(UINT64_C(1) << g);
 		}

@@ -76,6 +76,7 @@ static void give(struct sw_plan *plan, struct sw_core_job *job)
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 {
 	const struct sw_plan_entry *entry = sw_plan_touch(plan, job);
+	assert(job->seen.state == SW_JOB_RUNNING && job->parts != SW_NO_PART && job->stands == SW_NO_PART);
 	give(plan, job);
 	sw_engine_set_waiting(plan->engine, job, plan->engine->config.terms.keeps_state);
 	/* Whoever comes there must fit beside its run, if that stands there. */

@@ -135,6 +135,8 @@ void sw_plan_commit(struct sw_plan *plan)
 	sw_order_settle(engine);
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		struct sw_core_job *job = &engine->jobs.items[plan->entries.items[e].before.id.v];
+		assert(job->seen.state != SW_JOB_RUNNING ||
+		       (job->parts != SW_NO_PART && job->home == SW_NO_PART && job->stands == SW_NO_PART));
 		job->plan_slot = SW_NO_SLOT;
 		sw_lease_settle(engine, job);
 		sw_engine_hold_if_due(engine, job);

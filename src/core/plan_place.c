@@ -4,6 +4,8 @@
  * A job whose run stands where it was goes back there, whatever the rule says; others keep off
  * the homes of such runs as long as another place is as good.
  */
+#include <assert.h>
+
 #include "core/state.h"
 
 bool sw_plan_home_is_free(const struct sw_engine *engine, const struct sw_core_job *job)
@@ -146,6 +148,7 @@ enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uin
 {
 	struct sw_engine *engine = plan->engine;
 	const struct sw_plan_entry *entry = sw_plan_touch(plan, job);
+	assert(sw_job_is_waiting(&job->seen) && parts != SW_NO_PART);
 	if (!sw_plan_may_be_at(plan, job, parts)) {
 		sw_plan_let_go(plan, job, parts);
 		return SW_NO_ROOM;
