@@ -20,6 +20,7 @@ struct values {
 	const char *state, *policy, *placement, *plugin, *failures, *world;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
+	uint64_t validate_every;
 };
 
 static void ready(void *user, const struct sw_controller_place *place)
@@ -96,6 +97,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.world = world,
 		.failures = failures,
 		.profiles = profiles,
+		.validate_every = (uint32_t)values->validate_every,
 		.on_ready = ready,
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,
@@ -123,6 +125,7 @@ static const struct sw_cli_option options[] = {
 	 .about = "a policy of your own, for 'sharewell policy NAME'; needed at every start while it is in charge",
 	 .offset = offsetof(struct values, plugin)},
 	SW_CLI_LOST_OPTIONS(struct values),
+	SW_CLI_VALIDATE_OPTION(struct values),
 	SW_CLI_DOOR_OPTIONS(struct values),
 };
 

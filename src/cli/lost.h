@@ -23,6 +23,15 @@ struct sw_cli_lost {
 				     .offset = offsetof(type, lost.after)                                                       \
 	}
 
+/* A member `validate_every`, uint64_t. */
+#define SW_CLI_VALIDATE_OPTION(type)                                                                                                 \
+	{                                                                                                                            \
+		"validate-every", .kind = SW_CLI_COUNT, .argument = "N", .least = 0, .most = UINT32_MAX,                             \
+				  .about = "derive the whole state anew after every N records of the journal, and say loudly where " \
+					   "it differs; 0: never. For tests, and to find a fault (0)",                               \
+				  .offset = offsetof(type, validate_every)                                                           \
+	}
+
 /* SW_EINPUT where they cannot be read. */
 int sw_cli_lost_read(const struct sw_cli_lost *lost, struct sw_controller_options *options, struct sw_err *err);
 

@@ -46,6 +46,7 @@ struct values {
 	struct sw_cli_gpu_rules rules;
 	struct sw_cli_doors doors;
 	struct sw_cli_lost lost;
+	uint64_t validate_every;
 	bool detach;
 };
 
@@ -63,6 +64,7 @@ struct cluster {
 	char address[256];	  /* "http://..."; "-"; the certificate's fingerprint behind a blank */
 	char gpus_about[256];
 	uint32_t gpu_count;
+	char validate_every[24];
 	struct child children[CHILDREN];
 	sigset_t before; /* signals as they were, for children */
 	bool logs;	 /* in the background: what everybody says goes to a log */
@@ -281,6 +283,7 @@ static void add_words(struct child *child, const char *const (*pairs)[2], size_t
 static void plan_children(const struct values *values, struct cluster *cluster)
 {
 	const struct sw_cli_doors *doors = &values->doors;
+	snprintf(cluster->validate_every, sizeof cluster->validate_every, "%llu", (unsigned long long)values->validate_every);
 	const char *const for_controller[][2] = {
 		{NULL, "sharewell"},
 		{NULL, "controller"},
@@ -292,6 +295,7 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--world", values->world},
 		{"--on-lost-restart", values->lost.classes},
 		{"--unreachable-after", values->lost.after},
+		{"--validate-every", cluster->validate_every},
 		{"--port", doors->port},
 		{"--listen", doors->listen},
 		{"--tls-cert", doors->tls_cert},
@@ -481,6 +485,7 @@ static const struct sw_cli_option options[] = {
 	SW_CLI_GPU_RULES_OPTIONS(struct values),
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
 	SW_CLI_LOST_OPTIONS(struct values),
+	SW_CLI_VALIDATE_OPTION(struct values),
 	SW_CLI_DOOR_OPTIONS(struct values),
 };
 

@@ -27,6 +27,7 @@
 #include "server/polls.h"
 #include "server/recover.h"
 #include "server/snapshots.h"
+#include "server/soundness.h"
 #include "server/state.h"
 
 #define BATCH_NS (2 * SW_NS_PER_MS)
@@ -409,6 +410,7 @@ static bool apply_one(struct sw_server *server, struct sw_op *op)
 		sw_machines_recall(&server->machines, record->body, record->size);
 	server->snapshots.bytes_since += record->size;
 	sw_events_note(server, seq, op->stored_at_ns, record->kind, record->body, record->size, job);
+	sw_server_validate_after(server, seq);
 	op->applied++;
 	return true;
 }

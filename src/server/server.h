@@ -99,6 +99,9 @@ struct sw_controller_options {
 	sw_ns keep_events_ns;	   /* and for so long at most; 0: however old */
 	uint32_t events_kept;	   /* for watchers that come back: 8192 */
 	uint32_t snapshot_records; /* between two snapshots, at least: 10,000 */
+	/* After so many records everything that the state keeps is derived anew and compared; 0:
+	 * never. What is wrong is a note that begins with SW_UNSOUND (soundness.h). */
+	uint32_t validate_every;
 	/* Called once, when clients can connect. NULL: it makes no difference. */
 	void (*on_ready)(void *user, const struct sw_controller_place *place);
 	/* One line for the operator: the journal cannot be written, it can again. NULL:

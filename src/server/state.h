@@ -67,6 +67,7 @@ struct sw_server {
 	struct sw_recovery recovery;
 	struct sw_backup *backup; /* of the journal, under way; NULL */
 	uint64_t replayed;	  /* records, at the start */
+	uint32_t applied_since_validated;
 	struct sw_pasts past;
 	struct sw_events events;
 	struct sw_node_lists node_lists;

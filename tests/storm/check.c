@@ -1,10 +1,12 @@
 /* What must hold after a round: what the jobs saw themselves against what the
  * controller says of them. */
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "storm.h"
@@ -422,10 +424,25 @@ static void check_submit(struct cluster *cluster, const struct job_plan *plan, c
 		violation(cluster, CHECK_ONCE, "%s asked for %zu jobs and there are %zu", plan->name, asked, found);
 }
 
+/* What a controller of this round said of its own state. */
+static void check_soundness(struct cluster *cluster)
+{
+	char path[PATH_MAX], line[1200];
+	snprintf(path, sizeof path, "%s/unsound", cluster->folder);
+	FILE *file = fopen(path, "r");
+	if (file == NULL)
+		return;
+	while (fgets(line, sizeof line, file) != NULL)
+		violation(cluster, CHECK_HEALTH, "%.*s", (int)strcspn(line, "\n"), line);
+	fclose(file);
+	unlink(path);
+}
+
 void check_round(struct cluster *cluster, const struct round_plan *plan, const json_t *jobs, long *witness_offset)
 {
 	struct evidence evidence = {.cluster = cluster, .plan = plan};
 	read_witness(&evidence, witness_offset);
+	check_soundness(cluster);
 	for (size_t i = 0; i < plan->job_count; i++)
 		check_submit(cluster, &plan->jobs[i], jobs);
 	size_t i;

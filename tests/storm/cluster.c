@@ -15,6 +15,7 @@
 
 #include "agent/processes.h"
 #include "server/server.h"
+#include "server/soundness.h"
 #include "storm.h"
 
 /* A victim that is not there yet is waited for. */
@@ -48,6 +49,20 @@ void violation(struct cluster *cluster, enum check check, const char *fmt, ...)
 
 /* ---- daemons */
 
+static char unsound_path[PATH_MAX];
+
+/* Whatever happens to this controller, the round hears of a state that is not sound. */
+static void hear_note(void *user, const char *line)
+{
+	(void)user;
+	fprintf(stderr, "%s\n", line);
+	FILE *file = strncmp(line, SW_UNSOUND, sizeof SW_UNSOUND - 1) == 0 ? fopen(unsound_path, "a") : NULL;
+	if (file != NULL) {
+		fprintf(file, "%s\n", line);
+		fclose(file);
+	}
+}
+
 int run_controller(const char *folder, const char *placement)
 {
 	char journal[PATH_MAX], socket[PATH_MAX], runs[PATH_MAX], logs[PATH_MAX];
@@ -55,6 +70,7 @@ int run_controller(const char *folder, const char *placement)
 	snprintf(socket, sizeof socket, "%s/controller.sock", folder);
 	snprintf(runs, sizeof runs, "%s/a/runs", folder);
 	snprintf(logs, sizeof logs, "%s/a/logs", folder);
+	snprintf(unsound_path, sizeof unsound_path, "%s/unsound", folder);
 	const struct sw_controller_options options = {
 		.journal_path = journal,
 		.socket_path = socket,
@@ -64,6 +80,8 @@ int run_controller(const char *folder, const char *placement)
 		.placement = placement,
 		.silence_ns = 4 * SW_NS_PER_S,
 		.retry_backoff_ns = SW_NS_PER_S / 20,
+		.validate_every = 1,
+		.on_note = hear_note,
 	};
 	struct sw_err err = {0};
 	int r = sw_controller_run(&options, &err);
