@@ -507,6 +507,23 @@ static void test_time_limit(void **state)
 	sw_run_account_free(account);
 }
 
+/* Gives an order, and waits until the run is in this state or has ended by its time limit. */
+static void order_and_await(struct run *run, const char *word, unsigned order, enum sw_run_state wanted, bool *ended)
+{
+	char words[64];
+	int size = snprintf(words, sizeof words, "%s %u\n", word, order);
+	if (!*ended)
+		(void)send(run->link, words, (size_t)size, MSG_NOSIGNAL);
+	for (bool there = false; !*ended && !there;) {
+		struct sw_run_account *account = harness_next(run);
+		*ended = account == NULL || account->run.state == SW_RUN_EXITED;
+		there = !*ended && account->run.state == wanted;
+		if (*ended && account != NULL)
+			assert_string_equal(account->run.reason, SW_REASON_TIME_LIMIT);
+		sw_run_account_free(account);
+	}
+}
+
 /* All the time that it runs counts towards the limit, however often it is suspended in between. */
 static void test_time_limit_in_pieces(void **state)
 {
@@ -518,24 +535,12 @@ static void test_time_limit_in_pieces(void **state)
 	sw_run_account_free(harness_wait(&run, SW_RUN_RUNNING));
 	bool ended = false;
 	unsigned pieces = 0;
-	/* 100 ms at least in each: ten of them are enough, and few are longer than the limit. */
+	/* 100 ms at least in each, from the report that it runs: ten of them are enough. */
 	for (unsigned order = 1; !ended && pieces < 60; pieces++) {
 		harness_sleep_ms(100);
 		/* It may have ended meanwhile. */
-		char words[64];
-		int size = snprintf(words, sizeof words, "suspend %u\n", order++);
-		(void)send(run.link, words, (size_t)size, MSG_NOSIGNAL);
-		for (bool suspended = false; !ended && !suspended;) {
-			struct sw_run_account *account = harness_next(&run);
-			ended = account == NULL || account->run.state == SW_RUN_EXITED;
-			suspended = !ended && account->run.state == SW_RUN_SUSPENDED;
-			if (ended && account != NULL)
-				assert_string_equal(account->run.reason, SW_REASON_TIME_LIMIT);
-			sw_run_account_free(account);
-		}
-		size = snprintf(words, sizeof words, "resume %u\n", order++);
-		if (!ended)
-			(void)send(run.link, words, (size_t)size, MSG_NOSIGNAL);
+		order_and_await(&run, "suspend", order++, SW_RUN_SUSPENDED, &ended);
+		order_and_await(&run, "resume", order++, SW_RUN_RUNNING, &ended);
 	}
 	if (!ended)
 		fail_msg("it ran %u times for 100 ms and more", pieces);
