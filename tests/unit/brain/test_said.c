@@ -1,5 +1,5 @@
-/* A submit that was proposed in this process is applied, and its job ordered, from the values that came
- * with the request: nothing that was written is read. */
+/* A submit that was proposed in this process is applied from the values that came with the
+ * request: nothing that was written is read. */
 #include "unit/brain/desk.h"
 
 #include <stdlib.h>
