@@ -1,5 +1,5 @@
-/* What a job may expect of others on the same GPUs: the one enum for it, in policies, requests, traces
- * and on the GPUs themselves. */
+/* What a job may expect of others on the same GPUs: the one enum for it, in policies, requests,
+ * traces and on the GPUs themselves. */
 #ifndef SHAREWELL_JOB_CLASS_H
 #define SHAREWELL_JOB_CLASS_H
 

@@ -1,15 +1,19 @@
 /* The policy SDK: everything that a scheduling policy or a placement rule may know and do.
  *
- * A policy is one constant `struct sw_policy`; only `name`, `about` and one of `decide` or `order` are mandatory. The core owns all memory, the
- * clock and the ledger. A policy reads a view and writes wishes into a plan; the plan answers each wish at once. It keeps no globals, allocates
- * nothing, reads no clock, does no I/O and starts no threads; randomness comes from sw_view_random() alone. Then the same file runs live,
- * in the simulator and over the journal, and the same seed gives the same decisions.
+ * A policy is one constant `struct sw_policy`; only `name`, `about` and one of `decide` or `order`
+ * are mandatory. The core owns all memory, the clock and the ledger. A policy reads a view and
+ * writes wishes into a plan; the plan answers each wish at once. It keeps no globals, allocates
+ * nothing, reads no clock, does no I/O and starts no threads; randomness comes from
+ * sw_view_random() alone. Then the same file runs live, in the simulator and over the journal, and
+ * the same seed gives the same decisions.
  *
- * The shortest useful policy is an order (see src/policy/srtf.c): say which job is ahead, and the core keeps the order, finds in time that does not
- * grow with the queue who may run, and preempts who may not. A policy with other ideas writes `decide` (see src/policy/chaos.c for
- * every verb). docs/write-a-policy.md builds one outside this tree.
+ * The shortest useful policy is an order (see src/policy/srtf.c): say which job is ahead, and the
+ * core keeps the order, finds in time that does not grow with the queue which jobs may run, and
+ * preempts the others. A policy with other ideas writes `decide` (see src/policy/chaos.c for every
+ * verb). docs/write-a-policy.md builds one outside this tree.
  *
- * Units: time in nanoseconds, memory in bytes, compute in thousandths of a GPU. All orders are total: the job id breaks the last tie.
+ * Units: time in nanoseconds, memory in bytes, compute in thousandths of a GPU. All orders are
+ * total: the job id breaks the last tie.
  */
 #ifndef SHAREWELL_POLICY_H
 #define SHAREWELL_POLICY_H
@@ -24,7 +28,8 @@
 extern "C" {
 #endif
 
-/* Raised when a struct below changes its layout; a shared object built for another number is refused. */
+/* Raised when a struct below changes its layout; a shared object built for
+ * another number is refused. */
 #define SW_POLICY_ABI 11
 
 typedef int64_t sw_ns;
@@ -42,12 +47,12 @@ struct sw_view; /* what is: the cluster and its jobs at one instant */
 struct sw_plan; /* what shall be: wishes, checked one by one */
 struct sw_spot; /* a place for one job, as a placement rule builds it */
 
-/* ------------------------------------------------------------------------------------------------ jobs */
+/* ---- jobs */
 
 enum sw_job_state {
 	SW_JOB_WAITING = 0, /* has not run, or must start anew */
 	SW_JOB_SUSPENDED,   /* waits too; its state is kept and can be resumed */
-	SW_JOB_HELD,	    /* does not compete: somebody holds it back, or what it depends on has not ended */
+	SW_JOB_HELD,	    /* does not compete: a user holds it back, or what it depends on has not ended */
 	SW_JOB_RUNNING,
 	SW_JOB_FINISHED,
 	SW_JOB_FAILED, /* used up its retries */
@@ -62,13 +67,16 @@ enum sw_knowledge {
 	SW_KNOWN,     /* from a trace */
 };
 
-/* What its owner allows to be done to a job that runs. The plan holds to it, whatever a policy wishes. */
+/* What its owner allows to be done to a job that runs. The plan holds to it,
+ * whatever a policy wishes. */
 enum sw_stop_rule {
 	SW_STOP_AS_WORLD = 0, /* nothing is said: what a stop keeps is the world's affair */
 	SW_STOP_SUSPEND,      /* only so that it goes on where it was: see sw_job_may_stop() */
 	SW_STOP_RESTART,      /* it may be stopped and start anew */
 	SW_STOP_NEVER,	      /* it runs until it ends, and so never opportunistically */
-	SW_STOP_IF_FREE,      /* as SW_STOP_SUSPEND once it is known that a stop leaves its GPUs to others; else as SW_STOP_NEVER */
+	/* as SW_STOP_SUSPEND once it is known that a stop leaves its GPUs to
+	 * others; else as SW_STOP_NEVER */
+	SW_STOP_IF_FREE,
 };
 
 /* Read-only to policies. */
@@ -92,7 +100,9 @@ struct sw_job {
 	uint8_t knowledge;	    /* enum sw_knowledge, of the remaining work */
 	uint8_t fresh;		    /* in an order: it arrived, or was put last, since the last decision */
 	uint16_t retries_left;
-	uint16_t use_milli;  /* what it uses of each GPU's compute when alone, by its profile; 0: unknown, taken as half of compute_milli */
+	/* what it uses of each GPU's compute when alone, by its profile; 0: unknown, taken
+	 * as half of compute_milli */
+	uint16_t use_milli;
 	uint8_t asked_class; /* enum sw_job_class; job_class may be another for one run */
 	bool is_auto;	     /* a guaranteed job that would rather run as an opportunistic one than wait */
 	bool paused;	     /* runs, and stands still: see SW_PAUSE */
@@ -111,13 +121,17 @@ struct sw_job {
 	uint32_t promotions; /* counted by policies through sw_count_promotion() */
 };
 
-/* Time on GPUs so far, without that in which it was paused; and the same times the GPUs held (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
+/* Time on GPUs so far, without that in which it was paused; and the same times the GPUs held
+ * (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
 sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
-/* Work left: the time it would still run alone on the GPUs that it asked for, in a good place. SW_TIME_NEVER where nobody knows. */
+/* Work left: the time it would still run alone on the GPUs that it asked for, in a good place.
+ * SW_TIME_NEVER where it is not known. */
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
-/* How fast a running job gets on where it is now, in thousandths of what sw_job_remaining() counts by, as its world measured it; a start or a copy that
- * is under way counts too. Live it is the time of its iterations alone against that now, by the GPU runtime. 0: nobody measures, or not yet since others came to its GPUs or left. */
+/* How fast a running job gets on where it is now, in thousandths of what sw_job_remaining() counts
+ * by, as its world measured it; a start or a copy that is under way counts too. Live it is the time
+ * of its iterations alone against that now, by the GPU runtime. 0: it is not measured, or not yet
+ * since others came to its GPUs or left. */
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job);
 
 /* What a stop leaves of a job's run. */
@@ -127,22 +141,25 @@ enum sw_keeping {
 	SW_KEEPS_ANYWHERE,
 };
 enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *job);
-/* Whether a plan may stop this running job: false where its owner allows no restart and the job would not go on where it was, or that is not known yet. Its quantum is another
- * matter. */
+/* Whether a plan may stop this running job: false where its owner allows no restart and the job
+ * would not go on where it was, or that is not known yet. Its quantum is another matter. */
 bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job);
-/* The same, and the other job would have room on the GPUs of this one then: beside its memory, where that stays there while it is suspended.
- * A job whose run is suspended fits only on the GPUs of that run. */
+/* The same, and the other job would have room on the GPUs of this one then: beside its
+ * memory, where that stays there while it is suspended. A job whose run is suspended fits
+ * only on the GPUs of that run. */
 bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other);
-/* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the `index`-th, with its GPUs there (ret_gpus may be
- * NULL). SW_NO_NODE: there are no more. */
+/* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the
+ * `index`-th, with its GPUs there (ret_gpus may be NULL). SW_NO_NODE: there are no more. */
 struct sw_node_id sw_job_node(const struct sw_view *view, const struct sw_job *job, uint32_t index, uint32_t *ret_gpus);
 /* Whether two jobs have a GPU in common, each where it runs or stands. */
 bool sw_jobs_meet(const struct sw_view *view, const struct sw_job *a, const struct sw_job *b);
-/* The policy's own bytes for this job (job_state_size of them, zeroed at submit and once the job has ended), or NULL. Plain values only, no
- * pointers: a controller that starts anew goes on with a copy of them. */
+/* The policy's own bytes for this job (job_state_size of them, zeroed at submit and once the
+ * job has ended), or NULL. Plain values only, no pointers: a controller that starts anew goes
+ * on with a copy of them. */
 void *sw_job_state(struct sw_view *view, const struct sw_job *job);
 
-/* What it keeps on each of its GPUs between iterations: all of its memory where nobody knows better; 0: the whole GPU. */
+/* What it keeps on each of its GPUs between iterations: all of its memory where no more is
+ * known; 0: the whole GPU. */
 static inline uint64_t sw_job_floor(const struct sw_job *job)
 {
 	return job->gpu_floor_bytes == 0 || job->gpu_floor_bytes > job->gpu_memory_bytes ? job->gpu_memory_bytes : job->gpu_floor_bytes;
@@ -153,15 +170,16 @@ static inline bool sw_job_is_waiting(const struct sw_job *job)
 	return job->state == SW_JOB_WAITING || job->state == SW_JOB_SUSPENDED;
 }
 
-/* ------------------------------------------------------------------------------------------------ the view */
+/* ---- the view */
 
 sw_ns sw_view_now(const struct sw_view *view);
-/* A running job may not be preempted before it ran this long; 0: at any moment. Where preemption costs something, one that was preempted
- * often is protected longer. */
+/* A running job may not be preempted before it ran this long; 0: at any moment. Where preemption
+ * costs something, one that was preempted often is protected longer. */
 sw_ns sw_view_quantum(const struct sw_view *view);
 uint32_t sw_view_gpus(const struct sw_view *view);	/* on nodes that are up */
-uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by nobody */
-/* Of these, on which the job fits beside runs that are suspended there; of a job whose own run is, those on which it is. */
+uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by no job */
+/* Of these, on which the job fits beside runs that are suspended there; of a job whose own run
+ * is, those on which it is. */
 uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *job);
 
 /* What has happened since the last decision, while one is made: a set of these. What a decision
@@ -186,18 +204,21 @@ uint32_t sw_view_changes(const struct sw_view *view);
 uint32_t sw_view_waiting(const struct sw_view *view); /* how many jobs wait */
 uint32_t sw_view_running(const struct sw_view *view);
 const struct sw_job *sw_view_job(const struct sw_view *view, struct sw_job_id id);
-/* Jobs in submit order; NULL ends the walk. Walking costs what it looks at: prefer an order where the queue may be long. */
+/* Jobs in submit order; NULL ends the walk. Walking costs what it looks at: prefer an order where
+ * the queue may be long. */
 const struct sw_job *sw_view_next_waiting(const struct sw_view *view, const struct sw_job *after);
 const struct sw_job *sw_view_next_running(const struct sw_view *view, const struct sw_job *after);
 /* Tenants have numbers from 0 up to this. */
 uint32_t sw_view_tenants(const struct sw_view *view);
-/* GPUs that a tenant's guaranteed runs hold, those that its opportunistic runs hold, and its quota, of the former (UINT32_MAX: none). */
+/* GPUs that a tenant's guaranteed runs hold, those that its opportunistic runs hold, and its quota,
+ * of the former (UINT32_MAX: none). */
 uint32_t sw_view_tenant_held(const struct sw_view *view, uint32_t tenant);
 uint32_t sw_view_tenant_borrowed(const struct sw_view *view, uint32_t tenant);
 uint32_t sw_view_tenant_quota(const struct sw_view *view, uint32_t tenant);
 /* Uniform in [0, bound), from the engine's seeded generator. */
 uint64_t sw_view_random(struct sw_view *view, uint64_t bound);
-/* The policy's own bytes (state_size of them, zeroed before `start`); plain values only, like those of a job. */
+/* The policy's own bytes (state_size of them, zeroed before `start`); plain values
+ * only, like those of a job. */
 void *sw_view_state(struct sw_view *view);
 /* The policy in charge: for callbacks that serve several. */
 struct sw_policy;
@@ -205,13 +226,13 @@ const struct sw_policy *sw_view_policy(const struct sw_view *view);
 /* Value of the policy's parameter by its place in `params`. */
 const struct sw_value *sw_view_param(const struct sw_view *view, size_t index);
 
-/* ------------------------------------------------------------------------------------------------ nodes */
+/* ---- nodes */
 
 struct sw_node {
 	struct sw_node_id id;
 	uint32_t rack;
 	uint32_t gpus;
-	uint32_t gpus_free; /* held by nobody */
+	uint32_t gpus_free; /* held by no job */
 	uint32_t cpus;
 	uint32_t cpus_free;
 	uint64_t memory_bytes;
@@ -224,7 +245,8 @@ struct sw_node {
 
 uint32_t sw_view_nodes(const struct sw_view *view);
 void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_node *ret_node);
-/* The policy's own bytes for this node (node_state_size of them, zeroed when it joins), or NULL; plain values only, like those of a job. */
+/* The policy's own bytes for this node (node_state_size of them, zeroed when it joins), or NULL;
+ * plain values only, like those of a job. */
 void *sw_node_state(struct sw_view *view, struct sw_node_id node);
 /* Racks are runs of nodes: rack r holds nodes [first, end). */
 uint32_t sw_view_racks(const struct sw_view *view);
@@ -232,7 +254,8 @@ void sw_view_rack(const struct sw_view *view, uint32_t rack, struct sw_node_id *
 uint32_t sw_view_node_gpus_max(const struct sw_view *view);			/* GPUs of the largest node */
 uint32_t sw_view_node_gpus_min(const struct sw_view *view);			/* of the smallest that has any; 0: none has */
 uint32_t sw_view_rack_node_gpus_max(const struct sw_view *view, uint32_t rack); /* of the largest of one rack */
-/* The first node in [from, end) that is up and has at least `free` GPUs held by nobody, in index order; SW_NO_NODE: none. */
+/* The first node in [from, end) that is up and has at least `free` GPUs held by no job, in index
+ * order; SW_NO_NODE: none. */
 struct sw_node_id sw_nodes_first(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
 /* The same, but the tightest fit: fewest free GPUs that are enough; index order breaks ties. */
 struct sw_node_id sw_nodes_tightest(const struct sw_view *view, uint32_t free, struct sw_node_id from, struct sw_node_id end);
@@ -243,36 +266,43 @@ struct sw_gpus {
 	uint64_t mask;
 };
 
-/* What a GPU of a node has left for one more: its memory that nobody holds; 0 too where the node is not open or a resident holds all of
- * the GPU. */
+/* What a GPU of a node has left for one more: its memory that is free; 0 too where the node is not
+ * open or a resident holds all of the GPU. */
 uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu);
-/* Who runs on it, in id order: the `index`-th. NULL: there are no more. */
+/* Which jobs run on it, in id order: the `index`-th. NULL: there are no more. */
 const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index);
 
-/* GPUs for an opportunistic run of this job beside whoever is there: idle ones in index order, then those that are used least (by what is known of their residents, in
- * steps of a 32nd, index order within), as long as these use less than `below_milli` of the compute and have room for its memory. Of a job whose run stands where it was, the GPUs that
- * it had, if they are used so little. Returns how many nodes it filled in; 0: there are not enough, or they are on more than `max` nodes. */
+/* GPUs for an opportunistic run of this job beside whoever is there: idle ones in index order,
+ * then those that are used least (by what is known of their residents, in steps of a 32nd,
+ * index order within), as long as these use less than `below_milli` of the compute and have
+ * room for its memory. Of a job whose run stands where it was, the GPUs that it had, if they
+ * are used so little. Returns how many nodes it filled in; 0: there are not enough, or they are
+ * on more than `max` nodes. */
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max);
 
-/* What would become of a job and of those on the GPUs of another if it went there beside them. Speeds are in thousandths of what each does alone; of several
- * GPUs the worst counts. */
+/* What would become of a job and of those on the GPUs of another if it went there beside them.
+ * Speeds are in thousandths of what each does alone; of several GPUs the worst counts. */
 struct sw_beside {
 	uint32_t speed_milli;  /* the job's own */
 	uint32_t worst_milli;  /* the slowest of the others' */
 	uint32_t worth_milli;  /* what all of them do together: above 1000, more than one after the other */
 	uint32_t before_milli; /* the same without the job; 1000 where `with` is alone */
 	bool fits;	       /* with SW_REST there is room for it, but for quotas */
-	bool known; /* all of them have profiles, and whoever drives the core predicts; else each of n is taken to run at 1/n: no gain */
+	/* all of them have profiles, and whoever drives the core predicts; else each of n is taken
+	 * to run at 1/n: no gain */
+	bool known;
 };
 
-/* Predicts it for a waiting or running job in this class, on the GPUs of `with`, which runs. False, and nothing is written: it does not run, or is the job itself.
- * Jobs of one model (sw_job.model) and class are alike, so a decision need ask only once for each combination; an answer costs tens of nanoseconds. A live cluster learns: a later decision may be
- * told otherwise. */
+/* Predicts it for a waiting or running job in this class, on the GPUs of `with`, which runs. False,
+ * and nothing is written: it does not run, or is the job itself. Jobs of one model (sw_job.model)
+ * and class are alike, so a decision need ask only once for each combination; an answer costs tens
+ * of nanoseconds. A live cluster learns: a later decision may be told otherwise. */
 bool sw_predict_beside(const struct sw_view *view, const struct sw_job *job, enum sw_job_class job_class, const struct sw_job *with,
 		       struct sw_beside *ret_beside);
-/* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present class. False: not all are known, and each of n is
- * taken to run at 1/n; with more than SW_RESIDENTS_MAX, too. */
+/* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present
+ * class. False: not all are known, and each of n is taken to run at 1/n; with more than
+ * SW_RESIDENTS_MAX, too. */
 #define SW_RESIDENTS_MAX 8u
 bool sw_predict_together(const struct sw_view *view, const struct sw_job *const *jobs, size_t count, uint32_t *ret_speed_milli);
 
@@ -302,43 +332,52 @@ struct sw_split {
 	uint32_t alone_milli; /* if no others were there */
 };
 
-/* How this job could be split over some of these GPUs, as the splitter of this cluster says. False: it cannot, or nothing is split here. */
+/* How this job could be split over some of these GPUs, as the splitter of this cluster says. False:
+ * it cannot, or nothing is split here. */
 bool sw_view_split(const struct sw_view *view, const struct sw_job *job, const struct sw_split_device *devices, size_t count,
 		   struct sw_split *ret_split);
 /* The alone_milli of a job that runs split; 0: it does not. */
 uint32_t sw_job_split_milli(const struct sw_view *view, const struct sw_job *job);
 
-/* Builds a spot: `gpus` whole free GPUs of `node` (neighbours on one link group first), with CPUs and host memory beside them.
- * False when they are not there or the node is in the spot already: the rule then gives up or adds another node. */
+/* Builds a spot: `gpus` whole free GPUs of `node` (neighbours on one link group first), with CPUs
+ * and host memory beside them. False when they are not there or the node is in the spot already:
+ * the rule then gives up or adds another node. */
 bool sw_spot_add(struct sw_spot *spot, struct sw_node_id node, uint32_t gpus, uint32_t cpus, uint64_t memory_bytes);
 uint32_t sw_spot_gpus(const struct sw_spot *spot); /* gathered so far */
 void sw_spot_clear(struct sw_spot *spot);	   /* starts over */
-/* Adds any free GPUs until the spot holds `gpus`: the tightest node that has enough, else nodes in index order. Takes no CPUs and no host
- * memory. False when the cluster has not that many that suit. */
+/* Adds any free GPUs until the spot holds `gpus`: the tightest node that has enough,
+ * else nodes in index order. Takes no CPUs and no host memory. False when the cluster
+ * has not that many that suit. */
 bool sw_spot_fill(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus);
 
-/* Where a job goes once it is chosen. `place` adds nodes to the spot until it holds `gpus` and returns true, or returns false.
- * One shared constant struct per rule; rules have no state. */
+/* Where a job goes once it is chosen. `place` adds nodes to the spot until it holds `gpus` and
+ * returns true, or returns false. One shared constant struct per rule; rules have no state. */
 struct sw_placement {
 	uint32_t abi; /* SW_POLICY_ABI */
-	/* True: a job fits whenever enough GPUs are free anywhere; the core then need not ask while it chooses. */
+	/* True: a job fits whenever enough GPUs are free anywhere; the core then need
+	 * not ask while it chooses. */
 	bool counts_only;
 	const char *name;
 	const char *about; /* one line for --help */
-	/* Jobs that ask for the same and are of one kind are alike to this rule: where one finds no place, neither does the other. NULL: all are. */
+	/* Jobs that ask for the same and are of one kind are alike to this rule: where one finds no
+	 * place, neither does the other. NULL: all are. */
 	uint32_t (*kind)(const struct sw_view *view, const struct sw_job *job);
 	bool (*place)(const struct sw_view *view, const struct sw_job *job, uint32_t gpus, struct sw_spot *spot);
 };
 
-/* ------------------------------------------------------------------------------------------------ the plan */
+/* ---- the plan */
 
 enum sw_answer {
 	SW_YES = 0,
 	SW_NO_ROOM,    /* not enough free, or not where the placement rule wants it */
 	SW_TOO_SOON,   /* the job is still protected: see sw_view_quantum() */
 	SW_OVER_QUOTA, /* the tenant's guaranteed jobs hold all they may */
-	SW_KEPT, /* its owner allows no stop, or not this one: it runs on. Or it may not be stopped, and so does not run opportunistically */
-	SW_MISUSE, /* makes no sense (starting a running job, too many GPUs); counted, and past a limit the policy is replaced by fifo */
+	/* its owner allows no stop, or not this one: it runs on. Or it may not be stopped, and so
+	 * does not run opportunistically */
+	SW_KEPT,
+	/* makes no sense (starting a running job, too many GPUs); counted, and past a limit the
+	 * policy is replaced by fifo */
+	SW_MISUSE,
 };
 
 /* Where a job goes. The zero value: where the cluster's placement rule says, and where the order
@@ -375,19 +414,21 @@ enum sw_as {
 enum sw_promise {
 	/* What it asked for; guaranteed jobs' compute adds up to at most a whole GPU. */
 	SW_SHARE = 0,
-	/* What others leave it: its compute counts as 0 until this run ends or is limited. It must say
-	 * how much memory it needs. */
+	/* What others leave it: its compute counts as 0 until this run ends or is limited. It must
+	 * say how much memory it needs. */
 	SW_REST,
 };
 
 /* Which jobs are preempted for it where there is no room otherwise. */
 enum sw_evict {
 	SW_EVICT_NONE = 0,
-	/* Opportunistic ones, for a job that asked to be guaranteed. It is placed as if they held nothing:
-	 * those stay beside it that can, and the youngest of those that cannot are preempted. */
+	/* Opportunistic ones, for a job that asked to be guaranteed. It is placed as if
+	 * they held nothing: those stay beside it that can, and the youngest of those
+	 * that cannot are preempted. */
 	SW_EVICT_OPPORTUNISTIC,
-	/* Those behind it in the policy's preemptive order, the last first, until there is room; those that
-	 * were not in the way stay. An opportunistic job preempts opportunistic ones only. */
+	/* Those behind it in the policy's preemptive order, the last first, until there is
+	 * room; those that were not in the way stay. An opportunistic job preempts
+	 * opportunistic ones only. */
 	SW_EVICT_BEHIND,
 	/* The same, but guaranteed jobs that would keep nothing of their run are not preempted. */
 	SW_EVICT_SPARING,
@@ -396,8 +437,8 @@ enum sw_evict {
 /* How a job shall run. The zero value is the ordinary start: on the GPUs that it asked for, in the
  * class that it asked for, where the cluster's rule says, and no job is disturbed. */
 struct sw_wish {
-	/* In min..max of an elastic job; 0: as asked, or as it has. Exact GPUs, `beside` and `parts` say
-	 * it themselves. */
+	/* In min..max of an elastic job; 0: as asked, or as it has. Exact GPUs, `beside` and
+	 * `parts` say it themselves. */
 	uint32_t gpus;
 	uint8_t as;	 /* enum sw_as */
 	uint8_t promise; /* enum sw_promise */
@@ -487,19 +528,21 @@ enum sw_how {
 	/* It waits again. Whether its state is kept is the job's and the world's affair. SW_KEPT:
 	 * its owner does not allow it. */
 	SW_PREEMPT = 0,
-	/* It stands still where it is, at the end of an iteration: it keeps its floor of the
-	 * memory (see sw_job_floor()), and the rest of it and all of the compute are for others.
-	 * Nothing is copied, so this costs the same whatever the job's size. Only for policies
-	 * that say so (`pauses`), and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
+	/* It stands still where it is, at the end of an iteration: it keeps its floor of the memory
+	 * (see sw_job_floor()), and the rest of it and all of the compute are for others. Nothing
+	 * is copied, so this costs the same whatever the job's size. Only for policies that say so
+	 * (`pauses`), and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
 	SW_PAUSE,
 };
 
 /* Stops a running job. */
 enum sw_answer sw_plan_stop(struct sw_plan *plan, const struct sw_job *job, enum sw_how how);
-/* Sets memory and compute of a job on each of its GPUs. Raising is refused where others hold the rest. */
+/* Sets memory and compute of a job on each of its GPUs. Raising is refused
+ * where others hold the rest. */
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
-/* Runs the greedy decision over the policy's order: in order, who fits runs; for preemptive orders, who is behind and in the way is preempted.
- * It is what a policy without `decide` gets. */
+/* Runs the greedy decision over the policy's order: in order, a job that fits runs; for
+ * preemptive orders, a job that is behind and in the way is preempted. It is what a policy
+ * without `decide` gets. */
 void sw_plan_by_order(struct sw_plan *plan);
 /* Asks for another decision once this one is carried out, at the next nanosecond. */
 void sw_plan_again(struct sw_plan *plan);
@@ -507,19 +550,21 @@ void sw_plan_again(struct sw_plan *plan);
 void *sw_plan_scratch(struct sw_plan *plan);
 struct sw_view *sw_plan_view(struct sw_plan *plan);
 
-/* ------------------------------------------------------------------------------------------------ orders and alarms */
+/* ---- orders and alarms */
 
-/* Among jobs with equal keys, who is ahead. */
+/* Among jobs with equal keys, which is ahead. */
 enum sw_ties {
 	SW_TIES_BY_ARRIVAL = 0, /* the job id, always */
-	SW_TIES_WAITING_FIRST, /* as a stable sort of one list by a key that falls while a job runs: who ran was behind, and stays behind */
+	/* as a stable sort of one list by a key that falls while a job runs: one that ran was
+	 * behind, and stays behind */
+	SW_TIES_WAITING_FIRST,
 	SW_TIES_RUNNING_FIRST, /* running jobs by the time they started, then waiting ones, then new ones: least churn */
 };
 
 /* How the core orders jobs for the policy: ascending by the policy's `key`. */
 struct sw_order {
 	bool preemptive;	/* running jobs compete again at every decision */
-	bool head_blocks;	/* nobody overtakes the first job that does not fit; orders without preemption only */
+	bool head_blocks;	/* no job overtakes the first one that does not fit; orders without preemption only */
 	bool key_counts_down;	/* the key of a running job falls by one each nanosecond (remaining time does) */
 	bool key_times_gpus;	/* keys compare after multiplication by the job's GPUs */
 	bool placement_is_wish; /* choose by count of free GPUs; take the placement rule's spot if there is one, else any */
@@ -529,41 +574,49 @@ struct sw_order {
 
 /* Another order than the policy's own, for policies whose parameters decide it; only in `start`. */
 void sw_order_use(struct sw_view *view, const struct sw_order *order);
-/* Asks `key` again for this job; it goes last among equals. Not for jobs that the present plan has touched. The core itself asks at submit, start, stop and
- * when the world reports progress. */
+/* Asks `key` again for this job; it goes last among equals. Not for jobs that the present plan has
+ * touched. The core itself asks at submit, start, stop and when the world reports progress. */
 void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
 
-/* Walks the waiting jobs in the policy's order: the first call in a decision gives the first, each other call the one after it, NULL ends the walk. With
- * `skip_alike`, jobs that ask for the same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where there are quotas) are not given any
- * more: what found no place for one finds none for them. Costs what it gives, not the length of the queue. After sw_plan_by_order(): those whom it left waiting; not before it. */
+/* Walks the waiting jobs in the policy's order: the first call in a decision gives the first,
+ * each other call the one after it, NULL ends the walk. With `skip_alike`, jobs that ask for the
+ * same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where
+ * there are quotas) are not given any more: what found no place for one finds none for them.
+ * Costs what it gives, not the length of the queue. After sw_plan_by_order(): those that it left
+ * waiting; not before it. */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
-/* The same walk over those alone that are `fresh`, for decisions in which nobody else can find a place; whoever is not costs nothing. In one decision, one walk or
- * the other. */
+/* The same walk over those alone that are `fresh`, for decisions in which no other can find a
+ * place; whoever is not costs nothing. In one decision, one walk or the other. */
 const struct sw_job *sw_order_next_fresh(struct sw_plan *plan);
 
-/* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is one at `due + slack` at the latest. Alarms due in the same
- * decision ring in id order. A new alarm replaces the old; a job that starts, stops or ends loses its alarm. */
+/* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is
+ * one at `due + slack` at the latest. Alarms due in the same decision ring in id order. A new alarm
+ * replaces the old; a job that starts, stops or ends loses its alarm. */
 void sw_alarm_set(struct sw_view *view, const struct sw_job *job, sw_ns due, sw_ns slack);
 void sw_alarm_clear(struct sw_view *view, const struct sw_job *job);
 
 void sw_count_promotion(struct sw_view *view, const struct sw_job *job);
 
-/* ------------------------------------------------------------------------------------------------ parameters */
+/* ---- parameters */
 
 enum sw_param_kind {
-	SW_PARAM_INTEGER,	  /* value.number */
-	SW_PARAM_MILLI,		  /* a decimal; value.number in thousandths */
-	SW_PARAM_DURATION,	  /* value.number in ns */
-	SW_PARAM_NUMBERS,	  /* a list of whole numbers: value.list */
-	SW_PARAM_FLAG,		  /* value.number 0 or 1 */
-	SW_PARAM_FILE_OF_NUMBERS, /* a path; the core reads the numbers (one per line, a header line allowed) into value.list, sorted */
-	SW_PARAM_CHOICE,	  /* one of several words, which `preset` names; value.number is the place among them, from 0 */
+	SW_PARAM_INTEGER,  /* value.number */
+	SW_PARAM_MILLI,	   /* a decimal; value.number in thousandths */
+	SW_PARAM_DURATION, /* value.number in ns */
+	SW_PARAM_NUMBERS,  /* a list of whole numbers: value.list */
+	SW_PARAM_FLAG,	   /* value.number 0 or 1 */
+	/* a path; the core reads the numbers (one per line, a header line allowed)
+	 * into value.list, sorted */
+	SW_PARAM_FILE_OF_NUMBERS,
+	SW_PARAM_CHOICE, /* one of several words, which `preset` names; value.number is the place among them, from 0 */
 };
 
 struct sw_param {
 	const char *name;
 	enum sw_param_kind kind;
-	const char *preset; /* text of the default, as a user would write it; of a choice all of its words, the default first: "a/b/c" */
+	/* text of the default, as a user would write it; of a choice all of its words, the
+	 * default first: "a/b/c" */
+	const char *preset;
 	const char *about;
 	int64_t min, max; /* of number, or of each number of a list; both 0: any that is not negative */
 };
@@ -574,8 +627,7 @@ struct sw_value {
 	size_t count;
 };
 
-/* ------------------------------------------------------------------------------------------------
- * the door and the news */
+/* ---- the door and the news */
 
 /* What the policy makes of a job before its user hears that it is accepted. */
 enum sw_verdict {
@@ -601,7 +653,7 @@ struct sw_sample {
 	int64_t noise_micro;   /* gradient noise scale, in millionths; INT64_MIN: not known */
 };
 
-/* ------------------------------------------------------------------------------------------------ the policy */
+/* ---- the policy */
 
 struct sw_policy {
 	uint32_t abi;	   /* SW_POLICY_ABI */
@@ -616,14 +668,16 @@ struct sw_policy {
 	size_t scratch_size;	/* bytes of sw_plan_scratch() */
 	/* For callbacks that serve several policies: sw_view_policy(view)->context. */
 	const void *context;
-	/* It pauses jobs, and takes over those that it finds paused when it is put in charge. For others these go on as soon as they can, or are preempted. */
+	/* It pauses jobs, and takes over those that it finds paused when it is put in charge. For
+	 * others these go on as soon as they can, or are preempted. */
 	bool pauses;
 
 	/* The order that the core keeps, and the key that sorts it. */
 	const struct sw_order *order;
 	int64_t (*key)(struct sw_view *view, const struct sw_job *job);
 
-	/* Once before everything else. Return NULL, or a sentence that says what is wrong with the parameters. */
+	/* Once before everything else. Return NULL, or a sentence that says what is
+	 * wrong with the parameters. */
 	const char *(*start)(struct sw_view *view);
 	/* Before `submit`, once for each job that comes; its bytes are there already. The verdict
 	 * is SW_ACCEPT. */
@@ -638,15 +692,17 @@ struct sw_policy {
 	void (*sampled)(struct sw_view *view, const struct sw_job *job, const struct sw_sample *sample); /* it runs */
 	void (*expired)(struct sw_view *view, const struct sw_job *job); /* its lease has ended; it runs on */
 
-	/* Makes the plan for this instant and returns when it wants to be called again even if nothing happens (SW_TIME_NEVER: no wish).
-	 * Without it the core calls sw_plan_by_order(). */
+	/* Makes the plan for this instant and returns when it wants to be called
+	 * again even if nothing happens (SW_TIME_NEVER: no wish). Without it the core
+	 * calls sw_plan_by_order(). */
 	sw_ns (*decide)(struct sw_plan *plan);
 
 	/* Why this waiting job waits, in one sentence, into `text`. */
 	void (*explain)(struct sw_view *view, const struct sw_job *job, char *text, size_t size);
 };
 
-/* Numbers in such sentences, as two arguments each: "%u GPU%s", SW_COUNTED(1) says "1 GPU", and "%u %s free", SW_COUNTED_ARE(1) "1 is free". */
+/* Numbers in such sentences, as two arguments each: "%u GPU%s", SW_COUNTED(1) says "1 GPU", and "%u
+ * %s free", SW_COUNTED_ARE(1) "1 is free". */
 #define SW_COUNTED(count) (count), (count) == 1 ? "" : "s"
 #define SW_COUNTED_ARE(count) (count), (count) == 1 ? "is" : "are"
 

@@ -1,4 +1,5 @@
-/* Agents: what they say becomes records, what the engine wants of their nodes becomes answers. And time: what is due. */
+/* Agents: what they say becomes records, what the engine wants of their nodes becomes answers.
+ * And time: what is due. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +42,10 @@ static uint64_t smallest_of(const struct sw_sync_inventory *inventory)
 	return smallest;
 }
 
-/* Whether the agent has other GPUs than we know of, or numbers them otherwise. What is beside them may differ a little after every boot: that is taken over with the next change.
- * One that sees none while jobs run on them has lost sight of them: its driver does not answer, and they go on all the same. */
+/* Whether the agent has other GPUs than we know of, or numbers them otherwise. What is beside
+ * them may differ a little after every boot: that is taken over with the next change. One that
+ * sees none while jobs run on them has lost sight of them: its driver does not answer, and
+ * they go on all the same. */
 static bool has_other_gpus(const struct sw_brain_node *node, const struct sw_sync_inventory *inventory)
 {
 	if (inventory == NULL || (inventory->gpu_count == 0 && node->jobs.count > 0))
@@ -93,7 +96,8 @@ static int record_report(const char *node, struct sw_run_id id, enum sw_report_s
 	return sw_report_record(&report, records, err);
 }
 
-/* Why a run failed, for its record; NULL: it did not. What the agent found in the log counts where we know such a class; else we make of the exit what we can. */
+/* Why a run failed, for its record; NULL: it did not. What the agent found in the log counts where
+ * we know such a class; else we make of the exit what we can. */
 static json_t *describe_failure(const struct sw_brain *brain, const struct sw_sync_run *said)
 {
 	if (said->code == 0 && said->signal == 0 && said->reason[0] == '\0')
@@ -172,7 +176,8 @@ static int hear_depth(const struct sw_brain *brain, const struct sw_brain_node *
 		return 0;
 	if (said->depth == SW_DEPTH_OFF && !run->off)
 		return record_report(node->name, said->id, SW_REPORT_OFF, "", records, err);
-	/* Also of one that was off: what it said last may have been of the time before it went on. */
+	/* Also of one that was off: what it said last may have been of the
+	 * time before it went on. */
 	if (said->depth != SW_DEPTH_REFUSED)
 		return 0;
 	sw_failure_clean(detail, strlen(detail), why, sizeof why); /* agents may send anything */
@@ -229,7 +234,8 @@ static int hear_run(struct sw_brain *brain, const struct sw_brain_node *node, co
 	}
 }
 
-/* What was said of some run cannot be read, not even which: nothing follows from the silence about any run. */
+/* What was said of some run cannot be read, not even which: nothing follows from the
+ * silence about any run. */
 static bool is_garbled(const struct sw_sync *sync)
 {
 	for (size_t u = 0; u < sync->unread_count; u++)
@@ -239,8 +245,8 @@ static bool is_garbled(const struct sw_sync *sync)
 }
 
 /* Runs that the agent once knew and knows no more: its disk was wiped. They are lost. One that was
- * not heard to run waited in an agent that is gone. A run has a folder before it has a process: so it
- * never began, and is ordered again. */
+ * not heard to run waited in an agent that is gone. A run has a folder before it has a process: so
+ * it never began, and is ordered again. */
 static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node, const struct sw_told *told, size_t most,
 			sw_records *records, struct sw_err *err)
 {
@@ -257,7 +263,8 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 	return 0;
 }
 
-/* Ghosts that have exited, or that the agent does not know: it heeds only the answer to its latest sync, so it will not start them either. */
+/* Ghosts that have exited, or that the agent does not know: it heeds only the answer to its latest
+ * sync, so it will not start them either. */
 static int hear_ghosts(const struct sw_brain_node *node, const struct sw_told *told, size_t most, sw_records *records, struct sw_err *err)
 {
 	for (size_t g = 0; g < node->ghosts.count && records->count < most; g++) {
@@ -273,7 +280,8 @@ static int hear_ghosts(const struct sw_brain_node *node, const struct sw_told *t
 	return 0;
 }
 
-/* What follows from all of what was said. Applying the records of one call makes the next one begin behind them. */
+/* What follows from all of what was said. Applying the records of one call makes the next
+ * one begin behind them. */
 static int hear_rest(struct sw_brain *brain, sw_ns now, struct sw_brain_node *node, const struct sw_sync *sync, size_t most,
 		     struct sw_hearing *hearing, sw_records *records, struct sw_err *err)
 {
@@ -293,7 +301,8 @@ static int hear_rest(struct sw_brain *brain, sw_ns now, struct sw_brain_node *no
 		hearing->more = hearing->slices < HEAR_SLICES;
 		return 0;
 	}
-	/* Last: who has ended well needs no GPU. GPUs that no cluster can have are not taken in: its runs are heard all the same. */
+	/* Last: a run that has ended well needs no GPU. GPUs that no cluster can have are not taken
+	 * in: its runs are heard all the same. */
 	bool changed = has_other_gpus(node, sync->inventory) &&
 		       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
 	return changed ? record_node(brain, sync, true, records, err) : sw_brain_hear_shut(node, sync, records, err);
@@ -319,7 +328,8 @@ static int hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, s
 		if (sw_speaker_is_new(node, sync))
 			r = sw_speaker_record(sync, records, err);
 	}
-	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped by the answer. What a silent one has to say of its runs it says again. */
+	/* A node that was removed holds no runs of ours any more: whatever it still has is stopped
+	 * by the answer. What a silent one has to say of its runs it says again. */
 	if (r == 0 && (!node->up || node->silent || node->leases != sync->leases)) {
 		bool changed = has_other_gpus(node, sync->inventory) &&
 			       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
@@ -403,7 +413,8 @@ static bool name_gpus(struct answer *answer, const struct sw_brain_node *node, u
 	return true;
 }
 
-/* What the job asked for, decoded; members of one array are often neighbours. 0, SW_ENOMEM, or why it cannot be read. */
+/* What the job asked for, decoded; members of one array are often neighbours. 0, SW_ENOMEM, or
+ * why it cannot be read. */
 static int recall(const struct sw_brain *brain, struct answer *answer, const struct sw_live *live,
 		  const struct sw_job_request **ret_request, struct sw_err *err)
 {
@@ -473,7 +484,7 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 	return 0;
 }
 
-/* By whom and why it is stopped, for its log; false: out of memory. */
+/* Where its stop comes from and why, for its log; false: out of memory. */
 static bool say_why(const struct sw_brain *brain, struct answer *answer, struct sw_want *want)
 {
 	char text[SW_SYNC_WHY_MAX + 1];
@@ -484,7 +495,8 @@ static bool say_why(const struct sw_brain *brain, struct answer *answer, struct 
 	return copy != NULL;
 }
 
-/* Adds a wish for the run of a job. Runs that the agent does not know yet get their orders as long as there is room in the answer: it asks again for the rest. */
+/* Adds a wish for the run of a job. Runs that the agent does not know yet get their orders as long
+ * as there is room in the answer: it asks again for the rest. */
 static int want_run(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, uint32_t id,
 		    const struct sw_run *run, bool is_known)
 {
@@ -510,7 +522,8 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 static int want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync,
 		     const struct sw_told *told)
 {
-	/* The agent keeps no more runs than a sync can tell of: those that it knows come first, and new ones as long as there is room. */
+	/* The agent keeps no more runs than a sync can tell of: those that it knows come first, and
+	 * new ones as long as there is room. */
 	size_t known = sync->run_count + sync->unread_count;
 	size_t room = known < SW_SYNC_RUNS_MAX ? SW_SYNC_RUNS_MAX - known : 0;
 	int r = 0;
@@ -586,8 +599,8 @@ int sw_brain_answer(struct sw_brain *brain, sw_ns now, const struct sw_sync *syn
 	int r = sw_speaker_admit(node, now, sync, err);
 	if (r < 0)
 		return r;
-	/* The first word of a node was heard before there was a node to remember it by. A copy that comes late must not count as news: the agent may have started what
-	 * this answer wants. */
+	/* The first word of a node was heard before there was a node to remember it by. A copy that
+	 * comes late must not count as news: the agent may have started what this answer wants. */
 	if (sw_speaker_is_news(node, sync))
 		sw_speaker_remember(node, sync);
 	SW_CLEANUP(sw_told_release) struct sw_told told = {0};

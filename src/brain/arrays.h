@@ -6,7 +6,8 @@
 
 /* The first member of the job's array; itself, if it is in none. */
 uint64_t sw_array_first(const struct sw_brain *brain, uint64_t job);
-/* The job is a member of the array that begins with `first`, of which `limit` may be under way. 0 or SW_ENOMEM. */
+/* The job is a member of the array that begins with `first`, of which `limit` may be
+ * under way. 0 or SW_ENOMEM. */
 int sw_array_join(struct sw_brain *brain, uint64_t job, uint64_t first, uint64_t limit);
 /* A member leaves memory. */
 void sw_array_leave(struct sw_live *live);

@@ -1,4 +1,5 @@
-/* What jobs asked for, as text. The members of an array asked for the same but for their index: they share one text, which says nothing of it. */
+/* What jobs asked for, as text. The members of an array asked for the same but for their index:
+ * they share one text, which says nothing of it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,14 +1,19 @@
-/* The controller without its surroundings: what the cluster is, as a fold over journal records, and how requests and agents' words become records.
+/* The controller without its surroundings: what the cluster is, as a fold over journal records, and
+ * how requests and agents' words become records.
  *
- * No I/O, no clock, no network: `now` comes in, records and answers go out. The driver (server.c) stores every record before it applies it, and applies it before it answers; a
- * restart applies the journal again and has the same state. The deterministic system simulation drives this very code.
+ * No I/O, no clock, no network: `now` comes in, records and answers go out. The driver (server.c)
+ * stores every record before it applies it, and applies it before it answers; a restart applies the
+ * journal again and has the same state. The deterministic system simulation drives this very code.
  *
  *	propose or hear -> records -> (driver: journal, commit) -> apply -> answers
  *
  * Invariants:
- *  1. the state is a function of the applied records alone, except what is marked volatile: when nodes were answered, what agents said last, versions;
- *  2. job n of the users is job n - 1 of the engine, and both know the same jobs: numbers are never used twice, and those that were forgotten or skipped are known to neither;
- *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is suspended there and the engine does not run it (runs.c);
+ *  1. the state is a function of the applied records alone, except what is marked volatile: when
+ *     nodes were answered, what agents said last, versions;
+ *  2. job n of the users is job n - 1 of the engine, and both know the same jobs: numbers are never
+ *     used twice, and those that were forgotten or skipped are known to neither;
+ *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is
+ *     suspended there and the engine does not run it (runs.c);
  *  4. a job ends once: nothing that comes later changes its end.
  */
 #ifndef SW_BRAIN_BRAIN_H
@@ -28,12 +33,21 @@ struct sw_profiles;
 
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
-		1, /* user, request; env, argv: digests of large parts that are kept beside the records, see bulk.c, and warning: about what they name; past: what became of jobs that it depends on, and that had ended; key, digest, count; or the index of one more member of the array that the job before belongs to, limit: so many of it at a time, prerun: false, that of the first is its */
-	SW_RECORD_CANCEL,  /* job, by; this and the next three: more, whether other changes of the same request follow, see changes.c */
+		/* user, request; env, argv: digests of large parts that are kept beside the
+		 * records, see bulk.c, and warning: about what they name; past: what became of jobs
+		 * that it depends on, and that had ended; key, digest, count; or the index of one
+		 * more member of the array that the job before belongs to, limit: so many of it at
+		 * a time, prerun: false, that of the first is its */
+	1,
+	/* job, by; this and the next three: more, whether other changes of the same
+	 * request follow, see changes.c */
+	SW_RECORD_CANCEL,
 	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE, /* job, by */
 	SW_RECORD_REQUEUE, /* job, by: stop it and start it anew */
-	SW_RECORD_NODE, /* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see reshape.c; shut as in SW_RECORD_GPUS; leases: its agent keeps those of its runs */
+	/* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see
+	 * reshape.c; shut as in SW_RECORD_GPUS; leases: its agent keeps those of its runs */
+	SW_RECORD_NODE,
 	SW_RECORD_NODE_LOST,  /* name. Of version 0.1, where no run outlived a silence: all jobs of the node start anew */
 	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason; failure: why it failed, see trouble.c */
 	SW_RECORD_WAKE,	      /* the engine wanted to be called */
@@ -42,8 +56,12 @@ enum sw_record_kind {
 	SW_RECORD_NODE_CLOSE, /* name, by, why: it takes no more jobs */
 	SW_RECORD_NODE_OPEN,  /* name, by */
 	SW_RECORD_LIMIT,      /* job, by; memory_bytes, share_milli: 0 lifts, what is not there stays */
-	SW_RECORD_SPEED,      /* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns, iterations, beside; see speeds.c */
-	SW_RECORD_PROFILE, /* name; use_milli, busy_milli, busy_known: what policies know of this model from now on; without them, what is built in; see known.c */
+	/* node; speeds: of some of its runs, job, epoch, iteration_ns, alone_ns,
+	 * iterations, beside; see speeds.c */
+	SW_RECORD_SPEED,
+	/* name; use_milli, busy_milli, busy_known: what policies know of this model from now on;
+	 * without them, what is built in; see known.c */
+	SW_RECORD_PROFILE,
 	SW_RECORD_MOVE,		    /* job, by, epoch, mask: its run goes on on these GPUs of its node, if it can; see moves.c */
 	SW_RECORD_NUMBERS = 18,	    /* above: the next job gets a number above this one, after a restore or a loss */
 	SW_RECORD_NODE_SILENT = 20, /* name, since: it does not answer; see silence.c */
@@ -75,8 +93,8 @@ struct sw_record {
 	char *body; /* JSON; owned */
 	size_t size;
 	struct sw_record_text texts[SW_BULKS]; /* to be stored with it */
-	/* Of a submit that was just proposed: what the body says, as values. NULL: it has to be read.
-	 * Owned */
+	/* Of a submit that was just proposed: what the body says, as values. NULL:
+	 * it has to be read. Owned */
 	struct sw_said *said;
 };
 typedef SW_VEC(struct sw_record) sw_records;
@@ -99,16 +117,22 @@ struct sw_brain_config {
 	uint32_t node_gpus_hint;	  /* for tests; 0 */
 	/* Classes of failures; outlives the brain. NULL: it loads the built-in ones. */
 	const struct sw_failure_table *failures;
-	/* The built-in profiles; they outlive the brain, which puts those over them that it has records of. Jobs find theirs by their model, or else their name. NULL: policies are told that nothing is known. */
+	/* The built-in profiles; they outlive the brain, which puts those over them that it has
+	 * records of. Jobs find theirs by their model, or else their name. NULL: policies are told
+	 * that nothing is known. */
 	const struct sw_profiles *profiles;
-	/* Jobs that have ended leave once more than `keep_jobs` have, or `keep_for_ns` after their end; `forgets` false: never. What a record said before stays said: these only make records. */
+	/* Jobs that have ended leave once more than `keep_jobs` have, or `keep_for_ns`
+	 * after their end; `forgets` false: never. What a record said before stays said:
+	 * these only make records. */
 	bool forgets;
 	uint32_t keep_jobs;
 	sw_ns keep_for_ns;
-	/* What became of a job that has left: asked where a request depends on one. NULL: nothing is known of these. */
+	/* What became of a job that has left: asked where a request depends on one. NULL:
+	 * nothing is known of these. */
 	bool (*find_fate)(void *context, uint64_t job, struct sw_fate *ret_fate);
 	void *find_context;
-	/* A text that was stored with a record, by its digest; the brain frees it. NULL: nothing is kept beside records, so they hold all. */
+	/* A text that was stored with a record, by its digest; the brain frees it. NULL: nothing is
+	 * kept beside records, so they hold all. */
 	int (*load_text)(void *context, const unsigned char digest[SW_BULK_DIGEST], char **ret_bytes, size_t *ret_size, struct sw_err *err);
 	void *load_context;
 	/* The name of a user, for people; NULL: they are numbers. */
@@ -121,10 +145,12 @@ int sw_brain_new(const struct sw_brain_config *config, struct sw_brain **ret_bra
 void sw_brain_free(struct sw_brain *brain);
 SW_DEFINE_FREEP(struct sw_brain, sw_brain_free)
 
-/* ---- requests: 0 and one record more in `records`, or an error that the client is told (SW_ENOTFOUND, SW_EINPUT, SW_EDENIED) */
+/* ---- requests: 0 and one record more in `records`, or an error that the client is told
+ * (SW_ENOTFOUND, SW_EINPUT, SW_EDENIED) */
 int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request, sw_records *records,
 			    struct sw_err *err);
-/* The same for the first job of a request that came with a key, which stands for `count` jobs. NULL: it came without. */
+/* The same for the first job of a request that came with a key, which stands for `count` jobs.
+ * NULL: it came without. */
 struct sw_submit_key {
 	const char *text;
 	uint64_t digest; /* of the request */
@@ -132,13 +158,16 @@ struct sw_submit_key {
 };
 int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
 				  const struct sw_submit_key *key, sw_records *records, struct sw_err *err);
-/* The jobs that this user's key made: true, with the first of them and the key's digest and count. */
+/* The jobs that this user's key made: true, with the first of them and the
+ * key's digest and count. */
 bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_user *user, const char *text, struct sw_submit_key *ret_key,
 		       uint64_t *ret_first);
-/* The other members of an array whose first was just proposed: they differ in their index alone. `count` is with the first. */
+/* The other members of an array whose first was just proposed: they differ in their index alone.
+ * `count` is with the first. */
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
-/* What was measured of a model, before the submit of a job that needs it; NULL: nobody knows more of it than what is built in. No record where the brain knows that already, or one of the
- * last records says so. */
+/* What was measured of a model, before the submit of a job that needs it; NULL: no more is
+ * known of it than what is built in. No record where the brain knows that already, or one of
+ * the last records says so. */
 int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
 			     struct sw_err *err);
 /* Other terms for the cluster. `user` NULL: those that the controller was started with. */
@@ -150,7 +179,8 @@ int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, c
 			   struct sw_err *err);
 /* 0, or SW_EINPUT and what of it cannot be had in a live cluster. */
 int sw_brain_check_terms(const char *name, const struct sw_terms *terms, struct sw_err *err);
-/* The terms in force. Their world, as it was given; the caller frees both; "": none was. `ret_chosen`: an operator chose it while the cluster ran. */
+/* The terms in force. Their world, as it was given; the caller frees both; "": none was.
+ * `ret_chosen`: an operator chose it while the cluster ran. */
 const struct sw_terms *sw_brain_terms(const struct sw_brain *brain);
 int sw_brain_look_world(const struct sw_brain *brain, char **ret_name, char **ret_text, bool *ret_chosen);
 /* What people do to jobs that are there: cancel, hold, release, requeue. */
@@ -169,14 +199,16 @@ int sw_brain_propose_one(struct sw_brain *brain, const struct sw_user *user, con
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
 			    sw_records *records, struct sw_err *err);
 int sw_brain_propose_deep(struct sw_brain *brain, const struct sw_user *user, uint64_t job, sw_records *records, struct sw_err *err);
-/* The same with many jobs, all of them or none: where one cannot be changed there is no record, and the error names it. The engine decides once for all of them. */
+/* The same with many jobs, all of them or none: where one cannot be changed there is no record, and
+ * the error names it. The engine decides once for all of them. */
 int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, const uint64_t *jobs,
 			     size_t count, sw_records *records, struct sw_err *err);
 /* Adds to the refusal of one of so many that none was changed. */
 void sw_brain_say_none(struct sw_err *err, size_t count);
 /* Also while its last processes are still stopping. The job must be there. */
 bool sw_brain_has_ended(const struct sw_brain *brain, uint64_t job);
-/* False: it has ended, or a release or requeue would find nothing to do. A job may be held again, or cancelled again: by whom, and for what, is news. */
+/* False: it has ended, or a release or requeue would find nothing to do. A job may be held again,
+ * or cancelled again: where it came from, and for what, is news. */
 bool sw_brain_would_change(const struct sw_brain *brain, enum sw_record_kind kind, uint64_t job);
 /* What the job may have of its GPUs. */
 int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, uint64_t job, const struct sw_job_limit *limit,
@@ -184,7 +216,8 @@ int sw_brain_propose_limit(struct sw_brain *brain, const struct sw_user *user, u
 /* Lets the job's run go on on these GPUs of its node; 0: on any that are free. */
 int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, uint64_t job, uint64_t mask, sw_records *records,
 			  struct sw_err *err);
-/* After the record was applied: whether the job goes there, or is there. If not, since something came in between, why. */
+/* After the record was applied: whether the job goes there, or is there. If not, since
+ * something came in between, why. */
 int sw_brain_check_move(const struct sw_brain *brain, uint64_t job, uint64_t mask, struct sw_err *err);
 /* `settings` are "name=value" pairs of the policy's parameters. */
 int sw_brain_propose_policy(struct sw_brain *brain, const struct sw_user *user, const char *policy, const char *const *settings,
@@ -196,14 +229,17 @@ int sw_brain_propose_quota(struct sw_brain *brain, const struct sw_user *user, c
 int sw_brain_propose_door(struct sw_brain *brain, const struct sw_user *user, const char *node, bool closed, const char *why,
 			  sw_records *records, struct sw_err *err);
 
-/* Gives up a node that does not answer. Its jobs end as lost, but those that may start anew do so as soon as their leases are over. */
+/* Gives up a node that does not answer. Its jobs end as lost, but those that may start anew do so
+ * as soon as their leases are over. */
 int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, const char *node, const char *why, sw_records *records,
 			    struct sw_err *err);
 
 /* ---- agents */
-/* What a sync changes. An old or repeated sync changes nothing. SW_EDENIED: it is of an agent that does not speak for its node. `sync->token` is believed. */
+/* What a sync changes. An old or repeated sync changes nothing. SW_EDENIED: it is of an agent that
+ * does not speak for its node. `sync->token` is believed. */
 int sw_brain_hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
-/* The same, some records at a time: as long as `more` is set, apply the records and call again. What is left is dropped when the agent has said something newer. */
+/* The same, some records at a time: as long as `more` is set, apply the records and call again.
+ * What is left is dropped when the agent has said something newer. */
 struct sw_hearing {
 	bool begun, more;
 	size_t at;	 /* the run that is heard next */
@@ -211,7 +247,8 @@ struct sw_hearing {
 };
 int sw_brain_hear_some(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, struct sw_hearing *hearing, sw_records *records,
 		       struct sw_err *err);
-/* The id of the token that brought a node; NULL: there is no such node. And how many nodes a token brought. */
+/* The id of the token that brought a node; NULL: there is no such node. And how many
+ * nodes a token brought. */
 const char *sw_brain_token_of(const struct sw_brain *brain, const char *node);
 size_t sw_brain_nodes_of_token(const struct sw_brain *brain, const char *token);
 /* The connection that this sync came over has closed, unanswered. */
@@ -233,11 +270,15 @@ sw_ns sw_brain_next(const struct sw_brain *brain);
 int sw_brain_tick(struct sw_brain *brain, sw_ns now, sw_records *records, struct sw_err *err);
 
 /* ---- the fold */
-/* `at` must not go back; the driver takes care of clocks that do. *ret_job: the job that a submit made (0: none).
- *  SW_EINPUT	the record does not fit the state (check.c); nothing has changed, and the next one can be applied;
- *  SW_ENOTFOUND	it needs something that is missing here, a policy; nothing has changed;
- *  SW_ELIMIT	it is of a kind that a newer version writes;
- *  SW_ENOMEM, SW_EBUG	the state can no longer be trusted, and must be made anew from the records, with SW_EBUG without this one. */
+/* `at` must not go back; the driver takes care of clocks that do. *ret_job: the job that a
+ * submit made (0: none).
+ *	SW_EINPUT	the record does not fit the state (check.c); nothing has changed, and the
+ *			next one can be applied;
+ *	SW_ENOTFOUND	it needs something that is missing here, a policy; nothing has changed;
+ *	SW_ELIMIT	it is of a kind that a newer version writes;
+ *	SW_ENOMEM, SW_EBUG
+ *			the state can no longer be trusted, and must be made anew from the records,
+ *			with SW_EBUG without this one. */
 int sw_brain_apply(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind, const char *body, size_t size, uint64_t *ret_job,
 		   struct sw_err *err);
 /* The same, of a record that was proposed in this process: a submit is applied without reading what
@@ -249,7 +290,8 @@ int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err 
  * caller frees. NULL: it says nothing of the kind. */
 char *sw_brain_retell(const struct sw_brain *brain, const struct sw_user *user, uint64_t seq, sw_ns at, enum sw_record_kind kind,
 		      const char *body, size_t size);
-/* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people may ask about them: calls `fn` for each that is known. */
+/* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people
+ * may ask about them: calls `fn` for each that is known. */
 int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size_t size, int (*fn)(void *user, uint64_t job), void *user,
 			    struct sw_err *err);
 /* In place of a record that is set aside: what follows from its absence. */
@@ -257,8 +299,10 @@ void sw_brain_pass_over(struct sw_brain *brain, enum sw_record_kind kind, const 
 /* After a restart: every node has just been heard and answered, for all we know. */
 void sw_brain_assume_answers(struct sw_brain *brain, sw_ns now);
 
-/* All of the state that is not volatile, as bytes at the end of `out`, which fails only for want of memory; and back. A brain loaded from them goes on as the one that was
- * saved. *ret_adopted: another version or configuration wrote them, and the policy took over jobs and what they hold as if it had just been chosen. */
+/* All of the state that is not volatile, as bytes at the end of `out`, which fails only for want of
+ * memory; and back. A brain loaded from them goes on as the one that was saved. *ret_adopted:
+ * another version or configuration wrote them, and the policy took over jobs and what they hold as
+ * if it had just been chosen. */
 void sw_brain_save(const struct sw_brain *brain, struct sw_pack *out);
 int sw_brain_load(const struct sw_brain_config *config, const void *bytes, size_t size, struct sw_brain **ret_brain, bool *ret_adopted,
 		  struct sw_err *err);
@@ -269,7 +313,9 @@ struct sw_job_view {
 	const char *state;	/* Slurm's short names: PD CF R S CG CD F CA TO NF OOM; and UN, see unreachable */
 	const char *state_long; /* PENDING RUNNING ... */
 	const char *
-		request; /* JSON; of a member of an array without its index: sw_job_view_request() writes that too. Without what is `bulky` */
+		/* JSON; of a member of an array without its index: sw_job_view_request() writes
+		 * that too. Without what is `bulky` */
+		request;
 	size_t request_size; /* of all of it */
 	bool bulky;	     /* its environment or command is kept elsewhere: sw_brain_whole_request() has all */
 	bool is_member;
@@ -278,8 +324,8 @@ struct sw_job_view {
 	const char *model; /* the name of its profile, if there is one: its own where it did not say */
 	const char *tenant;
 	const char *reason; /* why it ended or waits, short; "" */
-	uint32_t held_by;   /* user who suspended it; UINT32_MAX: nobody */
-	bool held;	    /* somebody holds it back */
+	uint32_t held_by;   /* user that suspended it; UINT32_MAX: none */
+	bool held;	    /* a user holds it back */
 	uint32_t uid, gid;
 	uint32_t gpus, restarts, preemptions;
 	uint32_t epoch;				  /* of its run, as the agents count: a run that was suspended and goes on is one */
@@ -290,7 +336,7 @@ struct sw_job_view {
 	const char *node; /* where its first part runs or ran last; "" */
 	uint64_t gpu_mask;
 	uint64_t gpu_memory_bytes; /* it gets on each GPU now; 0: whole GPUs */
-	uint64_t limit_bytes;	   /* of each GPU, as somebody set it; 0: nobody did */
+	uint64_t limit_bytes;	   /* of each GPU, as a user set it; 0: none did */
 	uint32_t limit_milli;	   /* of its time, likewise */
 	bool is_opportunistic;	   /* now */
 	bool is_paused;		   /* runs, and stands still on its GPUs */
@@ -306,12 +352,13 @@ struct sw_job_view {
 	const char *failure, *failure_layer, *failure_line, *failure_says, *failure_hint;
 	char failure_done[240]; /* what was done about it */
 };
-/* The last time that its run was suspended, stopped or moved by others than itself; false: that never was. */
+/* The last time that its run was suspended, stopped or moved by others than itself;
+ * false: that never was. */
 #define SW_STOP_WORDS 200u
 struct sw_stop_view {
 	const char *kind;	  /* suspended, stopped, cancelled, moved */
 	const char *by;		  /* user (its owner), operator, policy, node */
-	uint32_t uid;		  /* of the first two; UINT32_MAX: nobody */
+	uint32_t uid;		  /* of the first two; UINT32_MAX: none */
 	uint64_t job;		  /* for which; 0: none */
 	sw_ns at, until;	  /* it went on, or started anew, then; SW_TIME_NEVER: not yet */
 	char why[SW_STOP_WORDS];  /* "for job 7 (guaranteed, user ann)" */
@@ -324,9 +371,10 @@ struct sw_part_view {
 	uint64_t mask;	/* its GPUs there */
 	uint32_t epoch; /* of the run */
 };
-/* How its present run gets on, where that was measured; false: it was not, or the job does not run. */
+/* How its present run gets on, where that was measured; false: it was not, or the job does not
+ * run. */
 struct sw_speed_view {
-	int64_t iteration_ns;	    /* 0: not known beside those who are there now */
+	int64_t iteration_ns;	    /* 0: not known beside those that are there now */
 	int64_t alone_ns;	    /* of this run or an earlier one; 0: not known */
 	uint64_t iterations;	    /* that had ended then */
 	uint32_t slow_milli;	    /* the one against the other; 0: not both are known */
@@ -337,36 +385,43 @@ struct sw_neighbour_view {
 	uint64_t job;
 	const char *node;
 	uint64_t mask; /* the GPUs that both have there */
-	bool paused;   /* it stands still there, and slows nobody down */
+	bool paused;   /* it stands still there, and slows none down */
 };
-/* How much slower than alone it should be beside these others on its GPUs, as policies are told, too. NULL, or why nobody can tell. */
+/* How much slower than alone it should be beside these others on its GPUs, as policies are told,
+ * too. NULL, or why none can tell. */
 struct sw_learn;
 struct sw_learn_answer;
 const char *sw_brain_predict(const struct sw_brain *brain, uint64_t id, const uint64_t *others, size_t count,
 			     struct sw_learn_answer *ret_answer);
 /* What measured slowdowns have taught. */
 struct sw_learn *sw_brain_learned(const struct sw_brain *brain);
-/* Who is on its GPUs now, ascending, and on which of them. Up to `capacity`; how many there are. */
+/* Which jobs are on its GPUs now, ascending, and on which of them. Up to
+ * `capacity`; how many there are. */
 size_t sw_brain_neighbours(const struct sw_brain *brain, uint64_t id, struct sw_neighbour_view *ret_neighbours, size_t capacity);
 bool sw_brain_part(const struct sw_brain *brain, uint64_t id, uint32_t index, struct sw_part_view *ret_part);
 /* The highest number that was given out. Not every number below is a job that is known here. */
 uint64_t sw_brain_job_count(const struct sw_brain *brain);
-/* The first job that is known from this number on, and the last up to it; 0: there is none. And how many there are. */
+/* The first job that is known from this number on, and the last up to it; 0: there is none.
+ * And how many there are. */
 uint64_t sw_brain_next_job(const struct sw_brain *brain, uint64_t from);
 uint64_t sw_brain_prev_job(const struct sw_brain *brain, uint64_t from);
 uint64_t sw_brain_known_count(const struct sw_brain *brain);
 bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct sw_job_view *ret_view);
-/* Its state alone, as sw_job_view has it, for those who ask about very many; NULL: it is not known. */
+/* Its state alone, as sw_job_view has it, for callers that ask about very many;
+ * NULL: it is not known. */
 const char *sw_brain_state_of(const struct sw_brain *brain, uint64_t id);
-/* What the job asked for, with all that is kept elsewhere; the caller frees. NULL: it is not there, or why. */
+/* What the job asked for, with all that is kept elsewhere; the caller frees. NULL:
+ * it is not there, or why. */
 char *sw_brain_whole_request(const struct sw_brain *brain, uint64_t job, struct sw_err *err);
 /* Whether a job that is known needs this text. */
 bool sw_brain_needs_text(const struct sw_brain *brain, const unsigned char digest[SW_BULK_DIGEST]);
 void sw_job_view_request(const struct sw_job_view *view, struct sw_json *json);
 void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text, size_t size);
-/* Whether it waits only because nodes are closed that could have it: true, with which and why ("Drained: n1 (new fans)"). Looks at all nodes. */
+/* Whether it waits only because nodes are closed that could have it: true, with which and why
+ * ("Drained: n1 (new fans)"). Looks at all nodes. */
 bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
-/* Whether it waits while GPUs are shut that could have it: true, with which and why ("1 of 4 GPUs is used by processes outside the queue: ..."). Looks at all nodes. */
+/* Whether it waits while GPUs are shut that could have it: true, with which and why ("1 of 4 GPUs
+ * is used by processes outside the queue: ..."). Looks at all nodes. */
 bool sw_brain_shut_out(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
 
 struct sw_node_view {
@@ -408,7 +463,7 @@ struct sw_tenant_view {
 	const char *name;
 	uint32_t quota; /* UINT32_MAX: none */
 	uint32_t gpus, gpus_guaranteed, gpus_wanted, running, waiting;
-	bool of_user; /* the user who asked has jobs that run or wait in it */
+	bool of_user; /* the user that asked has jobs that run or wait in it */
 };
 typedef SW_VEC(struct sw_tenant_view) sw_tenant_views;
 /* All tenants that there ever were. 0 or SW_ENOMEM; release with sw_vec_free(). */

@@ -1,7 +1,10 @@
-/* Large parts of what jobs ask for: environments and commands (scripts travel as an argument). Each is a text of its own, known by its digest; equal ones are one. The driver stores
- * the texts beside the records and gives them back when an order is made: records, state and snapshots hold the digests alone.
+/* Large parts of what jobs ask for: environments and commands (scripts travel as an argument).
+ * Each is a text of its own, known by its digest; equal ones are one. The driver stores the
+ * texts beside the records and gives them back when an order is made: records, state and
+ * snapshots hold the digests alone.
  *
- * What stays in the request: of the environment nothing, of the command its first characters, for people.
+ * What stays in the request: of the environment nothing, of the command its first
+ * characters, for people.
  *
  * Invariant: `uses` counts, for each digest, the requests that are known and need its text.
  */

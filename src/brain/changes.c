@@ -1,12 +1,16 @@
-/* What people do to jobs that are there: cancel, hold, release, requeue; as records, and as what these do.
+/* What people do to jobs that are there: cancel, hold, release, requeue; as
+ * records, and as what these do.
  *
- * Many jobs may be changed at once. Each has a record, which says whether more of them follow (`more`); one that is changed alone does not say. The records are stored together or not
- * at all. Each acts as it comes, so that a look in between finds nothing half done; but the engine decides at the last of them, and those who waited for others are judged then.
- * So nothing starts in the place of one job only to be stopped with the next.
+ * Many jobs may be changed at once. Each has a record, which says whether more of them follow
+ * (`more`); one that is changed alone does not say. The records are stored together or not at all.
+ * Each acts as it comes, so that a look in between finds nothing half done; but the engine decides
+ * at the last of them, and those that waited for others are judged then. So nothing starts in the
+ * place of one job only to be stopped with the next.
  *
  * Invariants:
  *  1. while changes are not decided on, `wake_at` is 0;
- *  2. whatever comes instead of the rest decides on them: also where the rest is lost, nobody waits in vain.
+ *  2. whatever comes instead of the rest decides on them: also where the rest is
+ *     lost, no job waits in vain.
  */
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +64,8 @@ static int refuse_deep(uint64_t job, const char *detail, const char *hint, struc
 	return SW_EINPUT;
 }
 
-/* Whether its run is stopped by a suspend, with what it has done so far: it is under way, and would not stand still. */
+/* Whether its run is stopped by a suspend, with what it has done so far: it is under way, and
+ * would not stand still. */
 static bool would_lose(const struct sw_brain *brain, uint64_t job)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);
@@ -126,7 +131,8 @@ static int check_loss(const struct sw_brain *brain, const struct sw_change *chan
 	return SW_EINPUT;
 }
 
-/* `rest`: what it says beside the job and who did it. Thousands of these may be one request, so the text is put together without a detour through a tree. */
+/* `rest`: what it says beside the job and the user. Thousands of these may be one request, so the
+ * text is put together without a detour through a tree. */
 static int push_change(const struct sw_user *user, const struct sw_change *change, uint64_t job, const char *rest, sw_records *records,
 		       struct sw_err *err)
 {
@@ -231,7 +237,8 @@ static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err 
 	return sw_engine_job(brain->engine, id)->state > SW_JOB_RUNNING ? 0 : cancel(brain, id, err);
 }
 
-/* Its run is over, suspended or not, and nothing of it is kept. With `competes` it waits for another at once; else as it did, or held. */
+/* Its run is over, suspended or not, and nothing of it is kept. With `competes` it waits for
+ * another at once; else as it did, or held. */
 static int begin_again(struct sw_brain *brain, struct sw_job_id id, bool competes, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id.v];

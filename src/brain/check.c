@@ -1,7 +1,9 @@
-/* Whether a record fits the state, before anything changes: what the engine has bounds for, and what a record names.
+/* Whether a record fits the state, before anything changes: what the engine has bounds for,
+ * and what a record names.
  *
- * It is asked twice. A request is refused by it before its record is stored. Records that were stored together may each have fitted and not fit together: so it is asked
- * again as each one is applied, and one that does not fit changes nothing. The driver then sets it aside.
+ * It is asked twice. A request is refused by it before its record is stored. Records that were
+ * stored together may each have fitted and not fit together: so it is asked again as each one is
+ * applied, and one that does not fit changes nothing. The driver then sets it aside.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -89,7 +91,8 @@ static int check_shut(const struct sw_brain *brain, json_t *body, struct sw_err 
 	return check_door(brain, body, err);
 }
 
-/* A policy that is missing, or a file that a setting names, is no fault of the record: it may only have been forgotten. */
+/* A policy that is missing, or a file that a setting names, is no fault of the record: it may
+ * only have been forgotten. */
 static int check_policy(const struct sw_brain *brain, json_t *body, struct sw_err *err)
 {
 	const char *name = json_string_value(json_object_get(body, "policy"));
@@ -111,7 +114,8 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 	switch (kind) {
 	case SW_RECORD_SUBMIT:
 		r = check_submit(brain, body, err);
-		/* The members that follow a first one that was refused would go to the array before it. */
+		/* The members that follow a first one that was refused would go
+		 * to the array before it. */
 		if (json_object_get(body, "member") == NULL)
 			brain->array_refused = r < 0;
 		return r;

@@ -9,11 +9,13 @@ struct sw_awaited {
 	uint64_t prerun; /* as people count; 0: none */
 	uint64_t slots;	 /* so many of its array may be under way; 0: all */
 };
-/* The newest job waits for what the request and `awaited` name, if that is anything. 0 or SW_ENOMEM. */
+/* The newest job waits for what the request and `awaited` name, if that is
+ * anything. 0 or SW_ENOMEM. */
 int sw_depends_begin(struct sw_brain *brain, uint32_t id, const struct sw_job_request *request, const struct sw_awaited *awaited);
 /* The engine has the job now: if it waits for nothing that is still to come, it goes or ends. */
 int sw_depends_judge(struct sw_brain *brain, uint32_t id, struct sw_err *err);
-/* If the engine has ended the job, it waits no longer, and the jobs that wait for it are to be looked at. */
+/* If the engine has ended the job, it waits no longer, and the jobs that wait for
+ * it are to be looked at. */
 int sw_depends_end(struct sw_brain *brain, uint32_t id);
 /* Looks at some of those: lets jobs go whose wait is over, and ends those that wait in vain. */
 int sw_brain_settle(struct sw_brain *brain, struct sw_err *err);

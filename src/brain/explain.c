@@ -14,7 +14,7 @@
 #define NODES_NAMED 3u
 #define NEIGHBOURS_NAMED 3u
 
-/* "2026-10-04T15:00:00Z": nobody cares for less than a second here. */
+/* "2026-10-04T15:00:00Z": less than a second makes no difference here. */
 static const char *moment(sw_ns at, char text[SW_WHEN_SIZE])
 {
 	return sw_when_format(at > 0 && at <= SW_WHEN_MAX_NS ? at / SW_NS_PER_S * SW_NS_PER_S : 0, text);
@@ -227,7 +227,7 @@ static void explain_start(const struct sw_brain *brain, uint64_t id, char *text,
 		snprintf(text, size, "it is about to start on node %s", node);
 }
 
-/* Who else is on its GPUs. */
+/* Which other jobs are on its GPUs. */
 static void add_neighbours(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
 	struct sw_neighbour_view neighbours[NEIGHBOURS_NAMED];
@@ -313,7 +313,7 @@ static void explain_dependency(const struct sw_depend *depend, char *text, size_
 		snprintf(text, size, "it waits for job %llu to end", number);
 }
 
-/* When, by whom and for which job its last run was stopped, where it waits for another. */
+/* When, by which user and for which job its last run was stopped, where it waits for another. */
 static void add_stop(const struct sw_brain *brain, uint64_t id, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, id);

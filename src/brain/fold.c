@@ -81,7 +81,8 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 /* ---- applying records */
 
-/* No work is lost by a default: the terms say how a job may be stopped whose owner said nothing, and those of a live cluster let it go on where it was. */
+/* No work is lost by a default: the terms say how a job may be stopped whose owner said nothing,
+ * and those of a live cluster let it go on where it was. */
 static enum sw_stop_rule rule_of(const struct sw_brain *brain, const struct sw_job_request *request)
 {
 	switch (request->preempt_by) {
@@ -165,7 +166,7 @@ static int read_fates(struct sw_asked *asked, json_t *list)
 	return 0;
 }
 
-/* What the record asks for becomes the model; *ret_uid and *ret_gid say who asks. `said` has the
+/* What the record asks for becomes the model; *ret_uid and *ret_gid name the user. `said` has the
  * request; NULL: it is read. */
 static int read_submit(struct sw_brain *brain, json_t *body, struct sw_said *said, uint32_t *ret_uid, uint32_t *ret_gid, struct sw_err *err)
 {
@@ -334,7 +335,7 @@ static int apply_submit(struct sw_brain *brain, json_t *body, struct sw_said *sa
 	return r < 0 ? r : sw_brain_settle(brain, err);
 }
 
-/* A node that nobody has heard of. It owns the GPUs then. */
+/* A node that is not known. It owns the GPUs then. */
 static int add_node(struct sw_brain *brain, const char *name, const struct sw_topology_node *shape, struct sw_brain_gpu **gpus, bool leases,
 		    struct sw_err *err)
 {
@@ -421,7 +422,8 @@ static bool ended_by_itself(int signal, const char *reason)
 	return reason[0] == '\0' ? signal == 0 : strcmp(reason, SW_REASON_TIME_LIMIT) == 0 || strcmp(reason, SW_REASON_MEMORY_LIMIT) == 0;
 }
 
-/* Whether somebody else than the job ended the run, so that its code says nothing about the job. */
+/* Whether something else than the job ended the run, so that its code says
+ * nothing about the job. */
 static bool is_interruption(const char *reason)
 {
 	static const char *const reasons[] = {
@@ -433,8 +435,9 @@ static bool is_interruption(const char *reason)
 	return false;
 }
 
-/* Once all of its parts run, the engine hears whether the run can be suspended: its processes stand still, whatever holds its GPU memory. Unless its owner said that
- * it may be, it is only where that memory leaves the GPUs. */
+/* Once all of its parts run, the engine hears whether the run can be suspended: its processes stand
+ * still, whatever holds its GPU memory. Unless its owner said that it may be, it is only where that
+ * memory leaves the GPUs. */
 static int tell_keeps(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
@@ -517,7 +520,7 @@ static int hear_exit(struct sw_brain *brain, struct sw_run *run, const struct sw
 	live->timed_out = strcmp(report->reason, SW_REASON_TIME_LIMIT) == 0;
 	if (live->started_at == SW_TIME_NEVER)
 		live->started_at = brain->now;
-	/* Somebody else ended it, or a part of it: what is left of it stops, and it runs anew. */
+	/* Something else ended it, or a part of it: what is left of it stops, and it runs anew. */
 	if (is_interruption(report->reason))
 		return sw_brain_end_run(brain, id, true, err);
 	for (uint32_t i = 0; i < live->run_count; i++)
@@ -572,7 +575,8 @@ static int apply_report(struct sw_brain *brain, json_t *body, struct sw_err *err
 		hear_gone(brain, node, &report);
 		return 0;
 	}
-	/* Journals of earlier versions: what goes on here was stopped and started anew there, and this is of its next run. */
+	/* Journals of earlier versions: what goes on here was stopped and started anew there, and
+	 * this is of its next run. */
 	bool is_next = live != NULL && sw_brain_leaves(brain, live) != 0 && live->epoch + 1 == report.epoch;
 	const struct sw_event anew = {.kind = SW_EV_ANEW, .job = {(uint32_t)(report.job - 1)}, .epoch = is_next ? live->epoch : 0};
 	if (is_next && sw_brain_step(brain, &anew, 1, err) < 0)
@@ -727,7 +731,8 @@ static int apply_body(struct sw_brain *brain, sw_ns at, enum sw_record_kind kind
 	int r = sw_brain_check(brain, kind, body, err);
 	if (r < 0)
 		return r;
-	/* A clock that was wrong by centuries wrote what is beyond: a state of that time could not be read again. */
+	/* A clock that was wrong by centuries wrote what is beyond: a state of that time
+	 * could not be read again. */
 	if (at > brain->now && at <= SW_ENGINE_TIME_MAX)
 		brain->now = at;
 	sw_brain_learn(brain);

@@ -7,7 +7,8 @@
 /* The engine hears what has happened, which leaves nothing to decide. */
 int sw_brain_tell(struct sw_brain *brain, struct sw_event fact, struct sw_err *err);
 int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err);
-/* The suspended run is over, and what it had kept is gone: the job starts anew, or has ended where it may not. The caller says why. */
+/* The suspended run is over, and what it had kept is gone: the job starts anew, or has ended where
+ * it may not. The caller says why. */
 int sw_brain_lose_suspended(struct sw_brain *brain, uint32_t id, struct sw_err *err);
 /* A job as the engine is asked for it. `waits`: for other jobs. */
 struct sw_job_spec sw_brain_spec(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t tenant, bool waits);

@@ -4,7 +4,8 @@
 
 #include "brain/state.h"
 
-/* Whether the number was given to a job that is not known any more: a record that names it came late. */
+/* Whether the number was given to a job that is not known any more: a record
+ * that names it came late. */
 bool sw_brain_has_left(const struct sw_brain *brain, int64_t job);
 /* The job has ended. 0 or SW_ENOMEM. */
 int sw_brain_note_end(struct sw_brain *brain, uint32_t job);

@@ -1,9 +1,14 @@
-/* What is known of models: the built-in profiles, and over them those that users measured. Policies predict by it, so it is state like all else: a profile is a record before the first job
- * that was submitted with it (models.c), and a part of the snapshot. What becomes of the file that it came from changes nothing by itself.
+/* What is known of models: the built-in profiles, and over them those that users measured. Policies
+ * predict by it, so it is state like all else: a profile is a record before the first job that was
+ * submitted with it (models.c), and a part of the snapshot. What becomes of the file that it came
+ * from changes nothing by itself.
  *
- *  1. Jobs know their model by the number of its profile, which follows from its name. One whose profile is forgotten later has none.
- *  2. A profile that comes again replaces the one before, also for jobs that are there: it is of the same program, measured more often.
- *  3. At most SW_BRAIN_PROFILES are put over the others. Where there is no room, those that no living job needs go.
+ *  1. Jobs know their model by the number of its profile, which follows from its name. One whose
+ *     profile is forgotten later has none.
+ *  2. A profile that comes again replaces the one before, also for jobs that are there: it is of
+ *     the same program, measured more often.
+ *  3. At most SW_BRAIN_PROFILES are put over the others. Where there is no room, those that
+ *     no living job needs go.
  */
 #include <stdio.h>
 #include <stdlib.h>

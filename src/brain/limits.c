@@ -1,7 +1,8 @@
-/* Limits: what a job may have of its GPUs, as somebody set it while the cluster runs.
+/* Limits: what a job may have of its GPUs, as a user set it while the cluster runs.
  *
- * A limit lasts for the job's life and goes with each of its runs. It binds the job, not the scheduler: what the ledger keeps for the job stays kept, since the job may
- * be given it back at any time. What a run hears is the least of what somebody set and of what the engine gave the job.
+ * A limit lasts for the job's life and goes with each of its runs. It binds the job, not the
+ * scheduler: what the ledger keeps for the job stays kept, since the job may be given it back at
+ * any time. What a run hears is the least of what a user set and of what the engine gave the job.
  */
 #include <inttypes.h>
 
@@ -13,7 +14,8 @@
 #include "brain/runs.h"
 #include "brain/state.h"
 
-/* The memory of a GPU that it could have: the least of those it has now, else the largest there is. 0: nobody knows. */
+/* The memory of a GPU that it could have: the least of those it has now, else the largest
+ * there is. 0: not known. */
 static uint64_t gpu_memory_of(const struct sw_brain *brain, const struct sw_live *live)
 {
 	uint64_t bytes = 0;

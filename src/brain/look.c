@@ -171,7 +171,8 @@ bool sw_brain_job(const struct sw_brain *brain, sw_ns now, uint64_t id, struct s
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(id - 1)});
 	struct state_name state = state_of(brain, live, job);
 	const struct sw_brain_node *far = sw_brain_out_of_reach(brain, job->id.v);
-	/* What a run does while its node is not heard, nobody knows: that time counts when it is found again. */
+	/* What a run does while its node is not heard is not known: that time counts
+	 * when it is found again. */
 	sw_ns until = far != NULL && far->silent_since < now ? far->silent_since : now;
 	sw_ns running = job->state == SW_JOB_RUNNING && !job->paused && until > job->since ? until - job->since : 0;
 	*ret_view = (struct sw_job_view){

@@ -1,6 +1,6 @@
-/* Moves: a run that goes on on other GPUs of its node, in the same processes. The engine says whether,
- * where to, and what becomes of a run that cannot go (core/move.c). Here are the wishes of people, and
- * what agents say of a run that moves.
+/* Moves: a run that goes on on other GPUs of its node, in the same processes. The engine says
+ * whether, where to, and what becomes of a run that cannot go (core/move.c). Here are the wishes of
+ * people, and what agents say of a run that moves.
  *
  * The agent lets no other run onto the GPUs that a run leaves before it has left them.
  */
@@ -30,7 +30,8 @@ static bool has_runtime(const struct sw_live *live)
 	return sw_asked_decode(live, &request, NULL) == 0 && !request->bare_gpu;
 }
 
-/* Why the job's run cannot go to these GPUs of its node, as far as is known before it is tried; NULL: it may. */
+/* Why the job's run cannot go to these GPUs of its node, as far as is known before it
+ * is tried; NULL: it may. */
 static const char *find_obstacle(const struct sw_brain *brain, const struct sw_live *live, uint64_t mask)
 {
 	return sw_engine_move_obstacle(brain->engine, sw_brain_id_of(brain, live), (struct sw_gpus){SW_NO_NODE, mask});
@@ -60,7 +61,8 @@ static uint64_t with_room(const struct sw_brain *brain, uint32_t id, const struc
 	return fitting;
 }
 
-/* GPUs of its node that nobody has, as many as it has; those that it has do not count. Those on which somebody stands still come last. 0: there are not so many. */
+/* GPUs of its node that are free, as many as it has; those that it has do not count. Those on which
+ * a run stands still come last. 0: there are not so many. */
 static uint64_t choose_gpus(const struct sw_brain *brain, uint32_t id, const struct sw_run *run)
 {
 	const struct sw_ledger_node *node = &sw_engine_ledger(brain->engine)->nodes[run->node];
@@ -193,7 +195,8 @@ enum sw_moved sw_brain_hear_move(const struct sw_brain *brain, const struct sw_l
 		return SW_MOVED_NOT;
 	if (said->gpus != NULL && said->moving == NULL && read_places(node, said->gpus) == live->runs[0].mask)
 		return SW_MOVED;
-	/* What it cannot do must be what it was told last. An agent that knows nothing of moves never says so. */
+	/* What it cannot do must be what it was told last. An agent that knows nothing
+	 * of moves never says so. */
 	bool silent = said->moving == NULL && node->heard_at - since > PATIENCE_NS;
 	*ret_why = said->unmoved != NULL ? said->unmoved : "its node did not say in time that it is there";
 	return up_to_date && (said->unmoved != NULL || silent) ? SW_MOVED_REFUSED : SW_MOVED_NOT;

@@ -10,7 +10,8 @@ enum sw_moved {
 	SW_MOVED_REFUSED,
 };
 int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err);
-/* What an agent says of a run that moves; `up_to_date`: it knows all wishes. Why it is refused, if it is, is in *ret_why. */
+/* What an agent says of a run that moves; `up_to_date`: it knows all wishes. Why it is refused, if
+ * it is, is in *ret_why. */
 enum sw_moved sw_brain_hear_move(const struct sw_brain *brain, const struct sw_live *live, const struct sw_brain_node *node,
 				 const struct sw_sync_run *said, bool up_to_date, const char **ret_why);
 /* It is there (NULL), or stays where it was and why. */

@@ -10,7 +10,8 @@ struct sw_job_request *sw_prerun_request(const struct sw_job_request *request);
 int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun);
 /* It ran for as long as a pre-run should: that is no failure. */
 void sw_prerun_pass(struct sw_live *prerun);
-/* The pre-run that the job waits for, or waited for while it waits for something else still, as people count; 0: none. */
+/* The pre-run that the job waits for, or waited for while it waits for something else still, as
+ * people count; 0: none. */
 uint64_t sw_prerun_of(const struct sw_live *live);
 
 #endif

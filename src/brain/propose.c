@@ -17,7 +17,8 @@
 #include "policy/registry.h"
 
 /* What no cluster like this one could ever run is refused now, never left waiting. */
-/* What stands beside each GPU: its own memory, processors, memory of the host. Some node must have it for one GPU at least. */
+/* What stands beside each GPU: its own memory, processors, memory of the host. Some node must have
+ * it for one GPU at least. */
 static int check_beside(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_err *err)
 {
 	uint32_t cpus = 0;
@@ -54,7 +55,7 @@ static int check_size(const struct sw_brain *brain, const struct sw_job_request 
 		if (brain->nodes.items[n].shape.gpus > largest)
 			largest = brain->nodes.items[n].shape.gpus;
 	}
-	if (brain->nodes.count == 0) /* no agent has come yet: nobody knows */
+	if (brain->nodes.count == 0) /* no agent has come yet: not known */
 		return 0;
 	if (request->gpus > total) {
 		int r = sw_err_set(err, SW_EINPUT, "the job asks for %u GPUs", request->gpus);
@@ -120,7 +121,8 @@ static void write_fates(const struct sw_brain *brain, const struct sw_job_reques
 		sw_json_end_array(json);
 }
 
-/* The request without its large parts, which go to `texts`. What would be said of them at the submit is said now: the fold does not see them. */
+/* The request without its large parts, which go to `texts`. What would be said of them at the
+ * submit is said now: the fold does not see them. */
 static char *encode_slim(const struct sw_brain *brain, const struct sw_job_request *request, struct sw_record_text texts[SW_BULKS],
 			 char **ret_warning)
 {

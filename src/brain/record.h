@@ -1,4 +1,5 @@
-/* Records as JSON: they are built and read. The builders steal `body` and fail with SW_ENOMEM. See record.c. */
+/* Records as JSON: they are built and read. The builders steal `body` and fail with
+ * SW_ENOMEM. See record.c. */
 #ifndef SW_BRAIN_RECORD_H
 #define SW_BRAIN_RECORD_H
 

@@ -9,7 +9,7 @@ enum sw_report_state {
 	SW_REPORT_STARTING = 0,
 	SW_REPORT_RUNNING, /* also of one that is suspended; the reason says whether it frees its GPUs */
 	SW_REPORT_EXITED,
-	SW_REPORT_GONE,	   /* an earlier run of the job, which nobody wished for any more */
+	SW_REPORT_GONE,	   /* an earlier run of the job, which was not wished for any more */
 	SW_REPORT_OFF,	   /* suspended, and off its GPUs whole */
 	SW_REPORT_REFUSED, /* it cannot be taken off its GPUs whole; the reason says why */
 	SW_REPORT_FREES,   /* suspended, it leaves its GPUs' memory to others */

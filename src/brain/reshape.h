@@ -5,7 +5,8 @@
 #include "brain/state.h"
 
 #define SW_BRAIN_GPUS_GONE "its GPUs are gone"
-/* It has this shape and these GPUs from now on, which it owns then, and is up; jobs on GPUs that are gone start anew. */
+/* It has this shape and these GPUs from now on, which it owns then, and is up; jobs on GPUs
+ * that are gone start anew. */
 int sw_brain_reshape(struct sw_brain *brain, struct sw_brain_node *node, const struct sw_topology_node *shape, struct sw_brain_gpu *gpus,
 		     struct sw_err *err);
 

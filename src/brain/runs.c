@@ -1,9 +1,12 @@
-/* Runs: what the engine decided, as wishes to nodes. A run is active, suspended where it ran, or a ghost (it must stop and has not been heard to).
+/* Runs: what the engine decided, as wishes to nodes. A run is active, suspended where it ran, or a
+ * ghost (it must stop and has not been heard to).
  *
- * The engine decides which run is suspended and where it goes, counts what it holds, and gives it its epoch. Here its commands become wishes, and nothing is decided.
+ * The engine decides which run is suspended and where it goes, counts what it holds, and gives it
+ * its epoch. Here its commands become wishes, and nothing is decided.
  *
  * Invariants (sw_brain_validate() checks them):
- *  1. a job has one run at the most, active or suspended, beside its ghosts; a suspended run has been seen running;
+ *  1. a job has one run at the most, active or suspended, beside its ghosts; a suspended run
+ *     has been seen running;
  *  2. a run is on the GPUs that the engine has for it, where it runs or where it stands.
  */
 #include <assert.h>
@@ -58,7 +61,7 @@ int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id)
 	free(live->runs);
 	live->runs = NULL;
 	live->run_count = 0;
-	/* Parts of it that failed concern nobody any more. */
+	/* Parts of it that failed are of no concern any more. */
 	if (live->trouble != NULL)
 		live->trouble->pending = false;
 	return 0;
@@ -74,7 +77,7 @@ void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size
 		sw_brain_touch(brain, live);
 }
 
-/* ---- who is where */
+/* ---- which run is where */
 
 /* Where it is, or may be: one that moves may have to stay. */
 static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node)
@@ -83,7 +86,7 @@ static uint64_t mask_on(const struct sw_brain *brain, uint32_t id, const struct 
 	return sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items))->mask | sw_brain_leaves(brain, live);
 }
 
-/* Those who stand still under an active run do so for its job. */
+/* Those that stand still under an active run do so for its job. */
 static void name_reason(struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
@@ -115,7 +118,8 @@ uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id)
 	return first;
 }
 
-/* Where the ghost was is known of the first part of a job's last run; of others it may be any GPU. */
+/* Where the ghost was is known of the first part of a job's last run; of
+ * others it may be any GPU. */
 static bool may_be_on(const struct sw_brain *brain, const struct sw_ghost *ghost, uint32_t node, uint64_t mask)
 {
 	const struct sw_live *live = &brain->jobs.items[ghost->job];

@@ -6,7 +6,8 @@
 
 #define SW_BRAIN_BOUNCED "another job could not leave these GPUs"
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step);
-/* Takes back the wishes for a job's run, suspended or not. A part that may still be alive leaves a ghost behind. */
+/* Takes back the wishes for a job's run, suspended or not. A part that may still be alive
+ * leaves a ghost behind. */
 int sw_brain_drop_runs(struct sw_brain *brain, uint32_t id);
 /* Strikes out ghost `index` of the node; what waited for it may start. */
 void sw_brain_lay_ghost(struct sw_brain *brain, struct sw_brain_node *node, size_t index);
@@ -18,9 +19,11 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why);
 void sw_brain_touch(struct sw_brain *brain, const struct sw_live *live);
 /* The job that is active on a GPU of this one's run, as people count; 0: none. */
 uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
-/* A job that must be off the GPUs of this one's run whole before it can start, as people count; 0: none. */
+/* A job that must be off the GPUs of this one's run whole before it can start, as
+ * people count; 0: none. */
 uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id);
-/* A job whose earlier run must be gone from the GPUs of this one's run before it can start, as people count: itself or another; 0: none. */
+/* A job whose earlier run must be gone from the GPUs of this one's run before it can start, as
+ * people count: itself or another; 0: none. */
 uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id);
 
 #endif

@@ -1,11 +1,13 @@
-/* The parts of the saved brain; for save*.c alone. Functions that load return 0, SW_ENOMEM, or how the pack failed. */
+/* The parts of the saved brain; for save*.c alone. Functions that load return 0, SW_ENOMEM,
+ * or how the pack failed. */
 #ifndef SW_BRAIN_SAVE_H
 #define SW_BRAIN_SAVE_H
 
 #include "base/pack.h"
 #include "brain/state.h"
 
-/* Makes `count` zeroed elements of an array that is read; false when the pack has failed (save.c). */
+/* Makes `count` zeroed elements of an array that is read; false when the pack has failed
+ * (save.c). */
 bool sw_save_make(struct sw_pack *pack, void *ret_items, size_t count, size_t size);
 
 /* ---- jobs (save_jobs.c) */

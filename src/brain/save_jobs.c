@@ -240,8 +240,8 @@ static void pack_lease(struct sw_pack *pack, struct sw_live *live)
 		sw_pack_fail(pack);
 }
 
-/* How often the engine had started the job, the number of its run for agents, and whether that was suspended: one number since format 13, and the engine knows
- * the rest. */
+/* How often the engine had started the job, the number of its run for agents, and whether that was
+ * suspended: one number since format 13, and the engine knows the rest. */
 static void pack_epoch(struct sw_pack *pack, struct sw_live *live, struct sw_engine_run *old)
 {
 	bool suspended = false;
@@ -257,8 +257,9 @@ static void pack_epoch(struct sw_pack *pack, struct sw_live *live, struct sw_eng
 		sw_pack_near(pack, &old->stood_at, 0);
 }
 
-/* `before` is the job before this one; NULL: this is the first. Not here: ghosts. What earlier versions kept of its run, and the engine does now, goes into `old`; its
- * epoch there is that of their engine. */
+/* `before` is the job before this one; NULL: this is the first. Not here: ghosts. What
+ * earlier versions kept of its run, and the engine does now, goes into `old`; its epoch there
+ * is that of their engine. */
 static void pack_live(struct sw_pack *pack, struct sw_brain *brain, struct sw_live *live, const struct sw_live *before,
 		      struct sw_engine_run *old)
 {

@@ -38,7 +38,8 @@ static void pack_ghosts(struct sw_pack *pack, struct sw_brain_node *node)
 	}
 }
 
-/* Not here: what is volatile. The version is of the wish list, which agents compare with what they have: it must not begin anew. */
+/* Not here: what is volatile. The version is of the wish list, which agents compare with what they
+ * have: it must not begin anew. */
 static void pack_node(struct sw_pack *pack, struct sw_brain_node *node)
 {
 	sw_pack_text(pack, &node->name);

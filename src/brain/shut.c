@@ -1,6 +1,8 @@
-/* GPUs that take no jobs: processes outside the queue use them, the operator keeps them back, or they do not answer.
+/* GPUs that take no jobs: processes outside the queue use them, the operator keeps them back,
+ * or they do not answer.
  *
- * Which they are is the agent's to say, a record, and the engine's to obey. What is on them changes by the second: that is kept for people alone, and is in no record. */
+ * Which they are is the agent's to say, a record, and the engine's to obey. What is on them changes
+ * by the second: that is kept for people alone, and is in no record. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

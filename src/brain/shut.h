@@ -4,7 +4,8 @@
 
 #include "brain/state.h"
 
-/* After a sync of the node: what is on its GPUs, and a record where others take no jobs than before. */
+/* After a sync of the node: what is on its GPUs, and a record where others
+ * take no jobs than before. */
 int sw_brain_hear_shut(struct sw_brain_node *node, const struct sw_sync *sync, sw_records *records, struct sw_err *err);
 /* Those of the sync, for a record; NULL: it does not know, or (unless `always`) there are none. */
 json_t *sw_brain_list_shut(const struct sw_sync *sync, bool always);

@@ -1,12 +1,18 @@
-/* Nodes that do not answer: what is said of their jobs, how long these are waited for, and how a node is given up for good.
+/* Nodes that do not answer: what is said of their jobs, how long these are waited for, and how a
+ * node is given up for good.
  *
- * A node from which nothing was heard for a while is silent. Its runs may go on, so the jobs keep their GPUs there and start nowhere else; the engine only learns that the node takes no
- * more jobs. Three things end this: the agent is back, a lease is over, or an operator removes the node. A run with a lease is stopped by its supervisor, which needs nothing but a clock
- * for that; so once the lease, the grace and a margin have passed since the last answer, the run is over, and the controller reports that in the agent's place.
+ * A node from which nothing was heard for a while is silent. Its runs may go on, so the jobs keep
+ * their GPUs there and start nowhere else; the engine only learns that the node takes no more jobs.
+ * Three things end this: the agent is back, a lease is over, or an operator removes the node. A run
+ * with a lease is stopped by its supervisor, which needs nothing but a clock for that; so once the
+ * lease, the grace and a margin have passed since the last answer, the run is over, and the
+ * controller reports that in the agent's place.
  *
  * Invariants:
- *  1. a job has no second run while one that went before may be alive: on a silent node that is every one without a lease, and every other until its lease is over;
- *  2. a job that cannot start for that reason does not compete for GPUs (it is stranded): its run stands still there, or has not been heard to end.
+ *  1. a job has no second run while one that went before may be alive: on a silent node that is
+ *     every one without a lease, and every other until its lease is over;
+ *  2. a job that cannot start for that reason does not compete for GPUs (it is stranded): its run
+ *     stands still there, or has not been heard to end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,9 +28,9 @@
 
 #define DAY_NS (24 * 3600 * SW_NS_PER_S)
 
-/* ---- who is out of reach */
+/* ---- which runs are out of reach */
 
-/* Whether runs may be alive there that nobody can stop now. */
+/* Whether runs may be alive there that cannot be stopped now. */
 static bool is_out_of_reach(const struct sw_brain_node *node)
 {
 	return node->silent || node->removed;
@@ -100,7 +106,8 @@ static int strand(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 static int strand_all(struct sw_brain *brain, struct sw_err *err)
 {
 	for (size_t n = 0; n < brain->nodes.count; n++) {
-		/* Both lists may change with every step; who was looked at is marked, and nothing leaves the lists of such a node by it. */
+		/* Both lists may change with every step; a job that was looked at is marked, and
+		 * nothing leaves the lists of such a node by it. */
 		for (size_t g = 0; is_out_of_reach(&brain->nodes.items[n]) && g < brain->nodes.items[n].ghosts.count; g++) {
 			int r = strand(brain, brain->nodes.items[n].ghosts.items[g].job, err);
 			if (r < 0)
@@ -199,7 +206,8 @@ int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, 
 			      json_pack("{s:s, s:i, s:s}", "name", node->name, "by", (int)user->uid, "why", clean), err);
 }
 
-/* A job without a lease ends with the node. What may be left of it there is not waited for; its other parts are stopped. */
+/* A job without a lease ends with the node. What may be left of it there is not waited for; its
+ * other parts are stopped. */
 static int end_as_lost(struct sw_brain *brain, uint32_t id, const struct sw_brain_node *node, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
@@ -216,7 +224,8 @@ static int end_as_lost(struct sw_brain *brain, uint32_t id, const struct sw_brai
 	return r;
 }
 
-/* A job with a lease starts anew; what is left of it there is waited for until its lease is over, if that is still to come. */
+/* A job with a lease starts anew; what is left of it there is waited for until its lease is over,
+ * if that is still to come. */
 static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
@@ -280,8 +289,9 @@ sw_ns sw_brain_keeps_poll_for(const struct sw_brain *brain, const struct sw_brai
 	return keep;
 }
 
-/* When nothing is left of a run of this job there that was not heard to end; SW_TIME_NEVER: nobody knows. Clocks do not run at quite the same speed. Agents of version 0.1 give every
- * run the lease that their answers say, whatever its own. */
+/* When nothing is left of a run of this job there that was not heard to end; SW_TIME_NEVER: not
+ * known. Clocks do not run at quite the same speed. Agents of version 0.1 give every run the lease
+ * that their answers say, whatever its own. */
 static sw_ns over_at(const struct sw_brain *brain, const struct sw_brain_node *node, uint32_t id, bool leased)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
@@ -313,7 +323,8 @@ static sw_ns next_lease(const struct sw_brain *brain, const struct sw_brain_node
 	return next;
 }
 
-/* When the node counts as silent unless it is heard before. What is answered does not count: the words that it answers may be none that are listened to. */
+/* When the node counts as silent unless it is heard before. What is answered does not count: the
+ * words that it answers may be none that are listened to. */
 static sw_ns silent_at(const struct sw_brain *brain, const struct sw_brain_node *node)
 {
 	sw_ns last = node->heard_at > brain->assumed_at ? node->heard_at : brain->assumed_at;

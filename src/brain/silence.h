@@ -4,7 +4,7 @@
 
 #include "brain/state.h"
 
-/* A node on which a run of the job may be alive that nobody can stop now; NULL: there is none. */
+/* A node on which a run of the job may be alive that cannot be stopped now; NULL: there is none. */
 const struct sw_brain_node *sw_brain_out_of_reach(const struct sw_brain *brain, uint32_t id);
 int sw_brain_apply_silence(struct sw_brain *brain, json_t *body, struct sw_err *err);
 int sw_brain_apply_remove(struct sw_brain *brain, json_t *body, struct sw_err *err);

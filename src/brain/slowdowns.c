@@ -1,10 +1,15 @@
-/* What the cluster learns of jobs that share a GPU: every slowdown that was measured beside others, where the profiles of all of them are known, corrects what is predicted
- * (contention/learn.h), for policies and for people.
+/* What the cluster learns of jobs that share a GPU: every slowdown that was measured beside others,
+ * where the profiles of all of them are known, corrects what is predicted (contention/learn.h), for
+ * policies and for people.
  *
- * Policies decide by it, so it is state like all else. It follows from the records of speeds while they are applied, live or from the journal, and is a part of the snapshot.
+ * Policies decide by it, so it is state like all else. It follows from the records of speeds while
+ * they are applied, live or from the journal, and is a part of the snapshot.
  *
- *  1. Lessons are taken in together: the regression is made anew at most once in LEARN_NS of the journal's time, or for every SW_LESSONS_MAX of them. Who asks, and when, changes nothing.
- *  2. Nothing is learned, or predicted, of jobs that do not share all of their GPUs, of paused ones, and of several guaranteed jobs with others beside them.
+ *  1. Lessons are taken in together: the regression is made anew at most once in LEARN_NS
+ *     of the journal's time, or for every SW_LESSONS_MAX of them. The caller, and the
+ *     moment, change nothing.
+ *  2. Nothing is learned, or predicted, of jobs that do not share all of their GPUs, of paused
+ *     ones, and of several guaranteed jobs with others beside them.
  */
 #include "brain/slowdowns.h"
 #include "base/number.h"
@@ -12,10 +17,11 @@
 #include "contention/crowd.h"
 
 #define LEARN_NS (5 * SW_NS_PER_S)
-/* What the runtime's smoothed figure is worth: so many iterations have passed since its neighbours were others. */
+/* What the runtime's smoothed figure is worth: so many iterations have passed since its
+ * neighbours were others. */
 #define STEPS 32u
 
-/* ---- who shares with whom */
+/* ---- which jobs share with which */
 
 static const struct sw_job *job_of(const struct sw_brain *brain, uint64_t id)
 {
@@ -97,7 +103,8 @@ struct sw_learn *sw_brain_learned(const struct sw_brain *brain)
 
 /* ---- learning */
 
-/* Whether the others are those who work on the job's GPUs now: when somebody left, the class of who stays may be another already. */
+/* Whether the others are those that work on the job's GPUs now: when a job left, the class of those
+ * that stay may be another already. */
 static bool are_there(const struct sw_brain *brain, uint64_t id, const struct sw_sync_jobs *others)
 {
 	struct sw_neighbour_view neighbours[SW_SYNC_JOBS_LISTED];
@@ -172,7 +179,7 @@ void sw_brain_pack_learned(struct sw_pack *pack, struct sw_brain *brain)
 		sw_pack_fail(pack);
 	for (uint32_t i = 0; i < brain->lesson_count && pack->failed == 0; i++)
 		pack_lesson(pack, &brain->lessons[i]);
-	/* Who has no profiles now learns nothing more. */
+	/* A brain without profiles learns nothing more. */
 	if (pack->reads && brain->profiles == NULL)
 		brain->lesson_count = 0;
 }

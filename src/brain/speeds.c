@@ -1,7 +1,11 @@
-/* How jobs get on, as their agents measured it: heard, recorded, and told to the engine, whose policies see it as sw_job_speed_milli(), and learned from (slowdowns.c).
+/* How jobs get on, as their agents measured it: heard, recorded, and told to the engine, whose
+ * policies see it as sw_job_speed_milli(), and learned from (slowdowns.c).
  *
- * An agent says the same in every sync until something has changed by enough (src/agent/brain/speed.c); a record is made when it differs from the last one, one for all runs of a
- * sync. What an iteration takes alone outlives the run: a later one may never be alone. A job that never was takes what an earlier one of the same user, command and number of GPUs took. Of a gang the agent of the first part speaks for all: their iterations are the same. */
+ * An agent says the same in every sync until something has changed by enough
+ * (src/agent/brain/speed.c); a record is made when it differs from the last one, one for all runs
+ * of a sync. What an iteration takes alone outlives the run: a later one may never be alone. A job
+ * that never was takes what an earlier one of the same user, command and number of GPUs took. Of a
+ * gang the agent of the first part speaks for all: their iterations are the same. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +90,7 @@ static void read_beside(json_t *list, struct sw_sync_jobs *beside)
 		beside->items[beside->count++] = (uint64_t)json_integer_value(json_array_get(list, i));
 }
 
-/* What one of its kind took alone; 0: nobody knows. */
+/* What one of its kind took alone; 0: not known. */
 static int64_t alone_of_like(const struct sw_brain *brain, uint32_t id)
 {
 	const struct sw_live *live = &brain->jobs.items[id];

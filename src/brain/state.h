@@ -1,4 +1,4 @@
-/* The brain's state, shared by its files and by nobody else. */
+/* The brain's state, shared by its files alone. */
 #ifndef SW_BRAIN_STATE_H
 #define SW_BRAIN_STATE_H
 
@@ -19,7 +19,7 @@
 
 /* How far a run has come, as its agent reported it. */
 enum sw_heard {
-	SW_HEARD_NOTHING = 0, /* nobody has seen it yet */
+	SW_HEARD_NOTHING = 0, /* it was not seen yet */
 	SW_HEARD_STARTING,
 	SW_HEARD_RUNNING,
 	SW_HEARD_EXITED,
@@ -44,7 +44,7 @@ struct sw_bulk {
 };
 struct sw_bulk_use {
 	unsigned char digest[SW_BULK_DIGEST];
-	uint32_t count; /* 0: nobody uses this place */
+	uint32_t count; /* 0: this place is not used */
 };
 struct sw_bulk_uses {
 	struct sw_bulk_use *items;
@@ -139,12 +139,14 @@ struct sw_live {
 	uint32_t epoch;	     /* of its last run, as the engine and the agents count */
 	struct sw_run *runs; /* while it runs, or stands suspended in the engine */
 	uint32_t run_count;
-	bool parks;	      /* it is suspended in place where others stop */
-	bool deep;	      /* suspended: off its GPUs whole, or on its way; so it takes no memory there */
-	char *not_deep;	      /* why it could not be, this time; NULL: it could, or nobody wished it */
-	char *unmoved;	      /* why its run could not go to other GPUs, as somebody wished last; NULL: it could, or nobody did */
-	uint32_t held_by;     /* user who holds or suspended it; SW_NOBODY */
-	uint64_t limit_bytes; /* of each GPU, as somebody set it; 0: nobody did */
+	bool parks;	/* it is suspended in place where others stop */
+	bool deep;	/* suspended: off its GPUs whole, or on its way; so it takes no memory there */
+	char *not_deep; /* why it could not be, this time; NULL: it could, or that was not wished */
+	/* why its run could not go to other GPUs, as was wished last; NULL: it could,
+	 * or that was not wished */
+	char *unmoved;
+	uint32_t held_by;     /* user that holds or suspended it; SW_NOBODY */
+	uint64_t limit_bytes; /* of each GPU, as a user set it; 0: not set */
 	uint32_t limit_milli; /* of its time, likewise */
 	uint32_t ghosts;      /* of earlier runs; nothing is wished for before they are gone */
 	uint32_t last_node;   /* where the first part of the last run was */
@@ -159,7 +161,7 @@ struct sw_live {
 	bool node_lost;	   /* it ended because an operator removed its node */
 	uint32_t failures;
 	struct sw_trouble *trouble; /* NULL: none */
-	struct sw_pace *pace;	    /* NULL: nobody measured it */
+	struct sw_pace *pace;	    /* NULL: it was not measured */
 	struct sw_stop *stop;	    /* NULL: it was never stopped */
 	char *warning;		    /* what the user was told at submit; NULL: nothing */
 	uint64_t command_hash;
@@ -237,7 +239,8 @@ struct sw_brain_node {
 	sw_ns answered_at; /* the last time, or later: leases there count from then at most */
 };
 
-/* A slowdown that was measured and is not taken in yet: jobs by the numbers of their profiles, guaranteed ones first. */
+/* A slowdown that was measured and is not taken in yet: jobs by the numbers of their profiles,
+ * guaranteed ones first. */
 struct sw_lesson {
 	uint8_t way; /* enum sw_predict_way */
 	uint8_t count, which;
@@ -251,8 +254,10 @@ struct sw_brain {
 	struct sw_engine *engine;
 	struct sw_params *params;
 	struct sw_terms terms;
-	char *world;  /* the record that put them in force, as JSON; NULL: there was none */
-	char *policy; /* that was put in charge last, and its settings as JSON; NULL: that of the configuration, with presets */
+	char *world; /* the record that put them in force, as JSON; NULL: there was none */
+	/* that was put in charge last, and its settings as JSON; NULL: that of the
+	 * configuration, with presets */
+	char *policy;
 	char *settings;
 	SW_TABLE(struct sw_live) jobs;	    /* by number, from 0; those that are not known are zero */
 	struct sw_bitmap known;		    /* jobs that were submitted and not forgotten */
@@ -266,8 +271,12 @@ struct sw_brain {
 	uint32_t over_first, over_last; /* ended jobs whose waiting jobs are to be looked at, as people count; 0: none (dependents.c) */
 	uint32_t actor;			/* the user whose record is being applied, to this job, as people count; 0: no such record is */
 	uint64_t acts_on;
-	bool gathers;	    /* while a record is applied: the engine is to decide on it with others, see changes.c; never saved */
-	bool array_refused; /* the last submit of an array was, and its members go with it; not saved: there is no snapshot between them */
+	/* while a record is applied: the engine is to decide on it with others, see
+	 * changes.c; never saved */
+	bool gathers;
+	/* the last submit of an array was, and its members go with it; not saved: there is
+	 * no snapshot between them */
+	bool array_refused;
 	uint32_t closed_nodes;	   /* how many; made anew with the nodes */
 	uint32_t far_nodes;	   /* likewise: that are silent or removed */
 	sw_ns assumed_at;	   /* then every node was taken to be heard and answered; volatile */
@@ -278,13 +287,16 @@ struct sw_brain {
 	const struct sw_failure_table *failures;
 	struct sw_failure_table *own_failures; /* where the configuration has none */
 	struct sw_profiles
-		*profiles;	/* what is known of models: those of the configuration, and over them what records say; NULL: nothing */
-	struct sw_crowd *crowd; /* what jobs on one GPU do to each other; NULL: nobody knows */
+		/* what is known of models: those of the configuration, and over them what
+		 * records say; NULL: nothing */
+		*profiles;
+	struct sw_crowd *crowd; /* what jobs on one GPU do to each other; NULL: not known */
 	struct sw_learn *learn; /* what measured slowdowns say of that */
 	struct sw_lesson lessons[SW_LESSONS_MAX];
 	uint32_t lesson_count;
 	sw_ns learned_at; /* when lessons were taken in last */
-	/* Jobs that have ended, in the order of their ends, as people count, from `start` on; the first is known, others may have left. Made anew when the state is loaded. */
+	/* Jobs that have ended, in the order of their ends, as people count, from `start` on; the
+	 * first is known, others may have left. Made anew when the state is loaded. */
 	struct {
 		SW_VEC(uint32_t) jobs;
 		size_t start;
@@ -306,12 +318,14 @@ struct sw_brain {
 int sw_brain_find_failures(struct sw_brain *brain, struct sw_err *err);
 int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_config, struct sw_err *err);
 struct sw_live *sw_brain_live(const struct sw_brain *brain, uint64_t id);
-/* The first job from this number on that is known, as the engine counts; SW_BITMAP_NONE: there is none. */
+/* The first job from this number on that is known, as the engine counts;
+ * SW_BITMAP_NONE: there is none. */
 static inline uint32_t sw_brain_next_known(const struct sw_brain *brain, uint32_t from)
 {
 	return sw_bitmap_next(&brain->known, from);
 }
-/* The same as people count: the first job that is known, and the next after this one; 0: there is none. */
+/* The same as people count: the first job that is known, and the next after this
+ * one; 0: there is none. */
 static inline uint32_t sw_brain_first(const struct sw_brain *brain)
 {
 	return sw_brain_next_known(brain, 0) + 1; /* SW_BITMAP_NONE is one below 0 */
@@ -337,7 +351,8 @@ static inline bool sw_brain_is_suspended(const struct sw_brain *brain, const str
 {
 	return live->run_count > 0 && sw_engine_stands(brain->engine, sw_brain_id_of(brain, live)) != SW_NO_PART;
 }
-/* The GPUs of its one node that its run still has, on its way to others; 0: it is where it is wished. */
+/* The GPUs of its one node that its run still has, on its way to others; 0: it
+ * is where it is wished. */
 static inline uint64_t sw_brain_leaves(const struct sw_brain *brain, const struct sw_live *live)
 {
 	return live->run_count > 0 ? sw_engine_leaves(brain->engine, sw_brain_id_of(brain, live), NULL) : 0;

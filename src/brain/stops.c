@@ -1,7 +1,9 @@
-/* The last stop of a job: that its run was suspended, stopped or moved, by whom, for what, and what comes next; for people (show, why) and for the job's own log.
+/* The last stop of a job: that its run was suspended, stopped or moved, by which user, for what,
+ * and what comes next; for people (show, why) and for the job's own log.
  *
- * What is noted is part of the state, made by the records that stop the run. The words are made when somebody asks: names of users are the driver's affair.
- * Nothing is decided by what stands here.
+ * What is noted is part of the state, made by the records that stop the run. The words
+ * are made when they are asked for: names of users are the driver's affair. Nothing is
+ * decided by what stands here.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -86,7 +88,8 @@ char *sw_stop_user(const struct sw_brain *brain, uint32_t uid, char *text, size_
 	return text;
 }
 
-/* "job 7 (guaranteed, user ann)", for the owner of a job that was stopped for it. Of another user's job no more than lists of jobs show to everybody: "job 7 (user ann)". */
+/* "job 7 (guaranteed, user ann)", for the owner of a job that was stopped for it. Of another user's
+ * job no more than lists of jobs show to everybody: "job 7 (user ann)". */
 static void name_job(const struct sw_brain *brain, uint64_t job, uint32_t viewer, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);

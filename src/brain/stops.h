@@ -6,7 +6,8 @@
 
 /* A record of a person about a job is about to be applied; acts_on = 0 ends it. */
 void sw_stop_begin(struct sw_brain *brain, const json_t *body);
-/* While a record of a person is applied to the job, that person is the cause, whatever `cause` says. 0 or SW_ENOMEM. */
+/* While a record of a person is applied to the job, that person is the cause, whatever
+ * `cause` says. 0 or SW_ENOMEM. */
 int sw_stop_note(struct sw_brain *brain, uint32_t id, enum sw_stop_kind kind, enum sw_stop_cause cause, uint64_t job);
 /* A policy stopped it for this job, as is known now. */
 void sw_stop_name(struct sw_live *live, uint64_t job);

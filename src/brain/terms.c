@@ -1,7 +1,9 @@
-/* The terms of the cluster's world: a record puts them in force, like a policy. Before the first such record those of sw_terms_unsaid hold, under which older journals were written.
+/* The terms of the cluster's world: a record puts them in force, like a policy. Before the first
+ * such record those of sw_terms_unsaid hold, under which older journals were written.
  *
- * The terms themselves are in the record, resolved, so that a later version reads the same from it whatever its own world files say. The text of the world goes along for people and
- * for simulations.
+ * The terms themselves are in the record, resolved, so that a later version reads the
+ * same from it whatever its own world files say. The text of the world goes along for
+ * people and for simulations.
  */
 #include <stdlib.h>
 #include <string.h>

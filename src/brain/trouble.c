@@ -1,11 +1,15 @@
-/* How runs end, and what follows when they end badly: retries, jobs that are spared, nodes and inputs that are remembered.
+/* How runs end, and what follows when they end badly: retries, jobs that are spared, nodes and
+ * inputs that are remembered.
  *
- * Part of the fold. What kind of failure it was, and what may be done about it, stands in the record: a table that changes with the next version does not change what was
- * decided. Records without it are those of earlier versions, and mean what they meant: a retry while there are some.
+ * Part of the fold. What kind of failure it was, and what may be done about it, stands in the
+ * record: a table that changes with the next version does not change what was decided. Records
+ * without it are those of earlier versions, and mean what they meant: a retry while there are some.
  *
  * Invariants:
- *  1. a class is tried again at most as often as the record's budget says, a job at most as often as it may;
- *  2. nodes are closed here only while others stay open, and never more than a quarter of them (but always one may be);
+ *  1. a class is tried again at most as often as the record's budget says, a job at
+ *     most as often as it may;
+ *  2. nodes are closed here only while others stay open, and never more than a quarter of them
+ *     (but always one may be);
  *  3. every list has a bound; the oldest entry goes.
  */
 #include <stdio.h>
@@ -96,7 +100,8 @@ int sw_brain_note_failure(struct sw_brain *brain, uint32_t id, uint32_t node, js
 		free(copy);
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
-	/* Of a gang, the first in the table's order is the cause, and the others are what followed. */
+	/* Of a gang, the first in the table's order is the cause, and the
+	 * others are what followed. */
 	if (trouble->pending && trouble->cause.rank <= cause.rank) {
 		free(copy);
 		return 0;
@@ -263,7 +268,8 @@ static struct sw_failure_decision decide(struct sw_brain *brain, uint32_t id)
 	return decision;
 }
 
-/* Before the next try. What was not the job's fault does not make it wait, unless that happens again and again. */
+/* Before the next try. What was not the job's fault does not make it wait, unless that
+ * happens again and again. */
 static sw_ns wait_for(const struct sw_brain *brain, struct sw_live *live, bool is_free)
 {
 	uint32_t tried = live->trouble->tried;

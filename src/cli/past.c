@@ -24,7 +24,7 @@ struct seen {
 struct gathering {
 	struct sw_cli_past *past;
 	int64_t now_ns;
-	const struct sw_cli_events *events; /* NULL: nobody asks */
+	const struct sw_cli_events *events; /* NULL: not asked for */
 	SW_VEC(int64_t) ended_ns;	    /* by job number less one; 0: not known */
 	SW_VEC(struct seen) jobs;	    /* in their order */
 	struct sw_cli_progress *bar;

@@ -264,7 +264,8 @@ static int add_node(struct sw_trace *trace, const struct sw_cli_events *events, 
 	size_t i;
 	json_t *event;
 	int r = 0;
-	/* Where all events are there, they tell when it came; those of an earlier version do not. */
+	/* Where all events are there, they tell when it came; those of an
+	 * earlier version do not. */
 	if (events->since_ns == INT64_MIN && came(events, name))
 		r = add(trace, INT64_MIN, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {node}});
 	json_array_foreach(events->cluster, i, event) if (r == 0 && strcmp(sw_cli_text(event, "node", ""), name) == 0) r =

@@ -1,6 +1,8 @@
-/* Alarms of jobs. Slack lets the engine wait for an event that comes anyway: so one heap says what rings by now, another when the engine must wake at the latest.
+/* Alarms of jobs. Slack lets the engine wait for an event that comes anyway: so one heap says what
+ * rings by now, another when the engine must wake at the latest.
  *
- * Invariant: both heaps hold the same jobs; a job's place in `latest` is its place in `alarms` plus its slack, or never.
+ * Invariant: both heaps hold the same jobs; a job's place in `latest` is its place in `alarms`
+ * plus its slack, or never.
  */
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-/* The policy in charge: puts it there, lets it decide, and throws it out when it misuses the plan or sleeps on its watch.
+/* The policy in charge: puts it there, lets it decide, and throws it out when it misuses the plan
+ * or sleeps on its watch.
  *
  * Not here: what a decision does to jobs (plan.c), or what an event does (engine_events.c).
  */
@@ -143,7 +144,8 @@ static bool could_start(const struct sw_engine *engine, uint32_t id)
 	return engine->order.lanes.items[job->lane].possible && sw_engine_quota_allows(engine, &job->seen, job->seen.gpus);
 }
 
-/* Whether anybody who waits could start if nothing ran. Jobs of one lane are alike: where there is an order, the first speaks for all. */
+/* Whether any waiting job could start if nothing ran. Jobs of one lane are alike: where there is an
+ * order, the first speaks for all. */
 static bool is_anybody_able(const struct sw_engine *engine)
 {
 	const struct sw_order_book *book = &engine->order;
@@ -180,7 +182,8 @@ static bool is_kept_by_held(const struct sw_engine *engine)
 	return false;
 }
 
-/* Nothing runs, or only jobs that stand still; every node is up, and some job may start or go on. */
+/* Nothing runs, or only jobs that stand still; every node is up, and some job may start or go
+ * on. */
 static bool is_idle(const struct sw_engine *engine)
 {
 	if (engine->running.count > 0 && engine->running.count == engine->paused)
@@ -236,7 +239,7 @@ static sw_ns decide_once(struct sw_engine *engine)
 		plan->wake_at = engine->now + 1;
 	engine->misuses = plan->misuses == 0 ? 0 : engine->misuses + plan->misuses;
 	plan->misuses = 0;
-	/* Somebody who waits was told that another is protected: until then. */
+	/* A waiting job was told that another is protected: until then. */
 	return plan->protected_until < plan->wake_at ? plan->protected_until : plan->wake_at;
 }
 
@@ -249,7 +252,9 @@ sw_ns sw_charge_decide(struct sw_engine *engine, size_t events)
 		snprintf(why, sizeof why, "it misused the plan %u times in a row", engine->misuses);
 		throw_out(engine, why);
 		return engine->now +
-		       1; /* the new one decides in a step of its own: commands of this one name parts that it might give back */
+		       /* the new one decides in a step of its own: commands of this one name parts
+		        * that it might give back */
+		       1;
 	}
 	sw_ns alarm = sw_alarms_next(engine), lease = sw_leases_next(engine);
 	alarm = lease < alarm ? lease : alarm;

@@ -1,7 +1,8 @@
 /* The engine's life and its step: events are checked, memory is reserved, every event is applied,
  * and the policy decides.
  *
- * Invariants: numbered in engine.h. All memory that a step needs is reserved before its first event is applied.
+ * Invariants: numbered in engine.h. All memory that a step needs is reserved before its
+ * first event is applied.
  */
 #include "core/engine.h"
 
@@ -95,7 +96,8 @@ struct sw_engine_room sw_engine_room(const struct sw_engine *engine)
 
 /* ---- the step */
 
-/* Whether every event makes sense, before any of them happens; *ret_submits and *ret_tenants say what room they need. */
+/* Whether every event makes sense, before any of them happens; *ret_submits and *ret_tenants
+ * say what room they need. */
 static int check_events(const struct sw_engine *engine, const struct sw_event *events, size_t count, size_t *ret_submits,
 			uint32_t *ret_tenants, struct sw_err *err)
 {
@@ -151,7 +153,8 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 			r = sw_engine_reserve_node(engine, events[e].shape, engine->known.count + submits);
 		if (events[e].kind == SW_EV_NODE_CHANGE && events[e].node.v < engine->topology->node_count)
 			r = sw_engine_reserve_change(engine, events[e].change, engine->known.count + submits);
-		/* These sort all jobs into lanes anew, and there may be as many of those as of jobs. */
+		/* These sort all jobs into lanes anew, and there may be as
+		 * many of those as of jobs. */
 		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_NODE_CHANGE || events[e].kind == SW_EV_QUOTA ||
 		    (engine->avoiders > 0 &&
 		     (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE || events[e].kind == SW_EV_GPUS_SHUT)))

@@ -1,20 +1,28 @@
-/* The scheduler as a function of events: sw_engine_step(events of one instant) -> commands and the next wake-up.
+/* The scheduler as a function of events: sw_engine_step(events of one instant) ->
+ * commands and the next wake-up.
  *
- * No I/O, no clock, no threads, no environment. Memory grows with jobs and nodes; a step that finds none to take them in
- * is an error code and changes nothing. Three drivers feed it: the simulator, the live controller, and the journal.
+ * No I/O, no clock, no threads, no environment. Memory grows with jobs and nodes; a step that finds
+ * none to take them in is an error code and changes nothing. Three drivers feed it: the simulator,
+ * the live controller, and the journal.
  *
  * Invariants (sw_engine_validate() checks them all):
- *  1. a running job holds exactly the GPUs it was started with, between its min and max, or if it is split one for each of its parts;
- *     a job that does not run holds none;
+ *  1. a running job holds exactly the GPUs it was started with, between its min and max, or if it
+ *     is split one for each of its parts; a job that does not run holds none;
  *  2. the ledger equals what the running jobs' holdings add up to, and keeps its own invariants;
  *  3. no running job holds a GPU of a node that is down;
- *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the waiting and the running; only who runs is paused;
- *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was lowered below what they held;
- *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for every alarm before its slack is over;
+ *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the
+ *     waiting and the running; only a running job is paused;
+ *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was
+ *     lowered below what they held;
+ *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for
+ *     every alarm before its slack is over;
  *  7. the order lists every job that competes, in the set its state says, sorted and marked;
- *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger marks exactly these GPUs;
- *  9. of these, exactly those whose owners let them be suspended where they run stand at their home in a world that keeps no state: the ledger counts what they hold there;
- * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of its node as it holds there.
+ *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger
+ *     marks exactly these GPUs;
+ *  9. of these, exactly those whose owners let them be suspended where they run stand at their home
+ *     in a world that keeps no state: the ledger counts what they hold there;
+ * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of
+ *     its node as it holds there.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H
@@ -40,12 +48,15 @@ struct sw_engine;
 /* Tells policies how jobs on one GPU would slow each other down. */
 struct sw_predictor {
 	void *context;
-	/* The speeds of up to SW_RESIDENTS_MAX residents of a GPU in thousandths of alone, in their order; false: it does not know them all. A function of its arguments and of what
-	 * its owner knows, which changes between steps alone and comes back with the engine's state: the order of the residents does not matter. NULL: nothing is known. */
+	/* The speeds of up to SW_RESIDENTS_MAX residents of a GPU in thousandths of alone, in their
+	 * order; false: it does not know them all. A function of its arguments and of what its
+	 * owner knows, which changes between steps alone and comes back with the engine's state:
+	 * the order of the residents does not matter. NULL: nothing is known. */
 	bool (*speeds)(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
 };
 
-/* Says how jobs can be split over what GPUs have left: see sw_view_split(). A pure function: the same question has the same answer. */
+/* Says how jobs can be split over what GPUs have left: see sw_view_split(). A pure function: the
+ * same question has the same answer. */
 struct sw_splitter {
 	const char *name;
 	bool (*split)(const struct sw_splitter *splitter, const struct sw_job *job, const struct sw_split_device *devices, size_t count,
@@ -75,16 +86,18 @@ int sw_engine_new(const struct sw_engine_config *config, struct sw_engine **ret_
 void sw_engine_free(struct sw_engine *engine);
 SW_DEFINE_FREEP(struct sw_engine, sw_engine_free)
 
-/* Handles all events of the instant `at` together, in this order, then decides once. An `at` before the last one is taken as the last one.
- * On error nothing happened. */
+/* Handles all events of the instant `at` together, in this order, then decides once. An `at` before
+ * the last one is taken as the last one. On error nothing happened. */
 int sw_engine_step(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err);
-/* The same without the decision, for events that belong together and come one by one: the next step decides on them all. Until then nothing starts, and wake_at is 0. */
+/* The same without the decision, for events that belong together and come one by one: the next step
+ * decides on them all. Until then nothing starts, and wake_at is 0. */
 int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *events, size_t count, struct sw_step *ret_step,
 		   struct sw_err *err);
 
-/* A job that has ended is no longer known; its number is never used again. Memory follows the jobs that are known. False: it is not there, it lives, or it ended since the last decision. Decides
- * nothing. */
+/* A job that has ended is no longer known; its number is never used again. Memory follows
+ * the jobs that are known. False: it is not there, it lives, or it ended since the last
+ * decision. Decides nothing. */
 bool sw_engine_forget(struct sw_engine *engine, struct sw_job_id id);
 /* The next job gets this number at least. 0, SW_ENOMEM or SW_ELIMIT. */
 int sw_engine_skip(struct sw_engine *engine, uint32_t next);
@@ -94,27 +107,33 @@ struct sw_engine_room {
 };
 struct sw_engine_room sw_engine_room(const struct sw_engine *engine);
 
-/* Other terms, from the next decision on. SW_EINPUT, and nothing is changed: they say otherwise what a stop keeps or whether running jobs are laid out anew, which holds for the life of an
- * engine. */
+/* Other terms, from the next decision on. SW_EINPUT, and nothing is changed: they say
+ * otherwise what a stop keeps or whether running jobs are laid out anew, which holds for
+ * the life of an engine. */
 int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, struct sw_err *err);
 const struct sw_terms *sw_engine_terms(const struct sw_engine *engine);
 
-/* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL: presets). On error the old one stays. */
+/* Puts another policy in charge of all that is there; the engine keeps a pointer to `params` (NULL:
+ * presets). On error the old one stays. */
 int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
 
-/* Everything that the engine is, as bytes at the end of `out`, which fails only for want of memory; between steps. An engine loaded from them goes on
- * exactly like this one: same decisions, same hashes. */
+/* Everything that the engine is, as bytes at the end of `out`, which fails only for want of
+ * memory; between steps. An engine loaded from them goes on exactly like this one: same
+ * decisions, same hashes. */
 void sw_engine_save(const struct sw_engine *engine, struct sw_pack *out);
-/* The configuration is that of the engine that was saved: the cluster comes from the bytes, and the policy in charge must be `policy` with `params`, or the
- * fall-back. Where that is not so, or the bytes were written by a program that kept other things beside jobs and what they hold, those are taken
- * over as by sw_engine_set_policy(), and *ret_adopted is true. Bytes that are damaged are an error (SW_EINPUT). */
+/* The configuration is that of the engine that was saved: the cluster comes from the bytes, and
+ * the policy in charge must be `policy` with `params`, or the fall-back. Where that is not so, or
+ * the bytes were written by a program that kept other things beside jobs and what they hold, those
+ * are taken over as by sw_engine_set_policy(), and *ret_adopted is true. Bytes that are damaged
+ * are an error (SW_EINPUT). */
 int sw_engine_load(const struct sw_engine_config *config, const void *bytes, size_t size, struct sw_engine **ret_engine, bool *ret_adopted,
 		   struct sw_err *err);
 
 /* What the drivers may look at. */
 const struct sw_view *sw_engine_view(const struct sw_engine *engine);
 const struct sw_ledger *sw_engine_ledger(const struct sw_engine *engine);
-/* What a job got and has left, up to the last event about it: sw_job_ran() and its like account for the time since. */
+/* What a job got and has left, up to the last event about it: sw_job_ran() and its like
+ * account for the time since. */
 struct sw_job_clock {
 	sw_ns ran_ns;
 	sw_ns gpu_time_ns;
@@ -124,9 +143,11 @@ struct sw_job_clock {
 };
 const struct sw_job_clock *sw_engine_clock(const struct sw_engine *engine, struct sw_job_id id);
 const struct sw_job *sw_engine_job(const struct sw_engine *engine, struct sw_job_id id);
-/* One above the highest number that was given out. Numbers below it may have been forgotten, or skipped: sw_engine_job() is NULL for these. */
+/* One above the highest number that was given out. Numbers below it may have been forgotten, or
+ * skipped: sw_engine_job() is NULL for these. */
 uint32_t sw_engine_job_count(const struct sw_engine *engine);
-/* The first job from this number on that is there; UINT32_MAX: there is none. And how many there are. */
+/* The first job from this number on that is there; UINT32_MAX: there is none.
+ * And how many there are. */
 uint32_t sw_engine_next_job(const struct sw_engine *engine, uint32_t from);
 uint32_t sw_engine_known_count(const struct sw_engine *engine);
 uint32_t sw_engine_epoch(const struct sw_engine *engine, struct sw_job_id id);
@@ -135,18 +156,18 @@ uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
 uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id);
 /* Of a job that runs, or whose run is suspended: whether a process of the run has begun. */
 bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id);
-/* The GPUs of its one node that its run still has, on its way to those that it holds, and since when
- * (may be NULL); 0: it is not on its way. */
+/* The GPUs of its one node that its run still has, on its way to those that it holds, and since
+ * when (may be NULL); 0: it is not on its way. */
 uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since);
 /* The same of all runs on the node together. */
 uint64_t sw_engine_leaving(const struct sw_engine *engine, struct sw_node_id node);
-/* Why the job's run cannot go to these GPUs in one, before it is asked whether they are free; NULL: it
- * can. SW_NO_NODE: of the node on which it runs. */
+/* Why the job's run cannot go to these GPUs in one, before it is asked whether they are free; NULL:
+ * it can. SW_NO_NODE: of the node on which it runs. */
 const char *sw_engine_move_obstacle(const struct sw_engine *engine, struct sw_job_id id, struct sw_gpus to);
 /* What a driver kept of a run where its state was saved by a version whose engine did not (facts of
  * format 6 and below). */
 struct sw_engine_run {
-	uint32_t epoch; /* as those who carry out the commands count */
+	uint32_t epoch; /* as the driver that carries out the commands counts */
 	bool begun;
 	uint64_t leaves;
 	sw_ns move_at; /* as in core/job.h */
@@ -166,7 +187,8 @@ const char *sw_engine_notes(const struct sw_engine *engine);
 /* One sentence: why this job waits. */
 void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text, size_t size);
 
-/* 0, or SW_EBUG and the first invariant that does not hold. Costs a pass over the whole state: for tests. */
+/* 0, or SW_EBUG and the first invariant that does not hold. Costs a pass over the
+ * whole state: for tests. */
 int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err);
 
 #endif

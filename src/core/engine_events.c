@@ -1,4 +1,5 @@
-/* What each event does to the jobs, the nodes and the tenants. Memory for it was reserved by the step. */
+/* What each event does to the jobs, the nodes and the tenants. Memory for it
+ * was reserved by the step. */
 #include <string.h>
 
 #include "base/hash.h"
@@ -110,8 +111,9 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 	return 0;
 }
 
-/* A change of policy or a new node (which may be larger than what the placement rule took for a node) can leave jobs without any place that suits, to wait for ever.
- * Those that have run, or that the policy is not to blame for, may then go anywhere; others are refused. */
+/* A change of policy or a new node (which may be larger than what the placement rule took for a
+ * node) can leave jobs without any place that suits, to wait for ever. Those that have run, or that
+ * the policy is not to blame for, may then go anywhere; others are refused. */
 int sw_engine_recheck(struct sw_engine *engine, bool may_refuse)
 {
 	bool rescue = false;
@@ -145,7 +147,8 @@ static struct sw_core_job *job_of_answer(struct sw_engine *engine, const struct 
 	return job->epoch == event->epoch ? job : NULL;
 }
 
-/* Whether its run can end by itself: it runs, or was stopped so lately that it may stand still only now. */
+/* Whether its run can end by itself: it runs, or was stopped so lately that it
+ * may stand still only now. */
 static bool may_end(const struct sw_core_job *job)
 {
 	return job->seen.state == SW_JOB_RUNNING || (job->home != SW_NO_PART && job->seen.state < SW_JOB_RUNNING);

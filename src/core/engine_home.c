@@ -1,9 +1,10 @@
-/* Jobs that are off their GPUs and have a home: the GPUs to which they would like to come back, or on
- * which their run stands, suspended.
+/* Jobs that are off their GPUs and have a home: the GPUs to which they would like to come back, or
+ * on which their run stands, suspended.
  *
  * Invariants:
  *  1. a job has a home only while it does not run;
- *  2. its run stands at its home, or nowhere. The ledger counts what it holds there for exactly as long;
+ *  2. its run stands at its home, or nowhere. The ledger counts what it holds
+ *     there for exactly as long;
  *  3. one whose state is at its home starts nowhere else.
  */
 #include <assert.h>
@@ -128,7 +129,8 @@ void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool
 		sw_engine_stand(engine, job, stands);
 }
 
-/* It cannot have the GPUs that it was given. A run that came back to them stands there again; one that was new has not begun. */
+/* It cannot have the GPUs that it was given. A run that came back to them stands there again; one
+ * that was new has not begun. */
 void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job)
 {
 	uint32_t parts = job->parts;
@@ -148,7 +150,8 @@ void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_hold_if_due(engine, job);
 }
 
-/* Of the residents of a GPU, the one that came last, and not before `since`; NULL: there is none. */
+/* Of the residents of a GPU, the one that came last, and not before `since`; NULL: there is
+ * none. */
 static struct sw_core_job *find_newcomer(struct sw_engine *engine, const struct sw_gpu *gpu, sw_ns since)
 {
 	struct sw_core_job *last = NULL;
@@ -160,7 +163,8 @@ static struct sw_core_job *find_newcomer(struct sw_engine *engine, const struct 
 	return last;
 }
 
-/* Jobs that came to the GPUs of one that stands on this node since it does, and do not fit beside it, wait again. */
+/* Jobs that came to the GPUs of one that stands on this node since it does, and do not fit
+ * beside it, wait again. */
 static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node)
 {
 	const struct sw_ledger *ledger = &engine->ledger;
@@ -175,7 +179,8 @@ static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job 
 	}
 }
 
-/* Whether a run that may not be stopped has begun on its GPUs of this node since it stands there. */
+/* Whether a run that may not be stopped has begun on its GPUs of this node
+ * since it stands there. */
 static bool has_begun_beside(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node)
 {
 	const struct sw_ledger *ledger = &engine->ledger;

@@ -1,5 +1,5 @@
-/* What a job is to the engine while it lives: its share of a GPU, its state, its tenant's count, the
- * end of its run. And commands, which are hashed as they are made.
+/* What a job is to the engine while it lives: its share of a GPU, its state, its tenant's count,
+ * the end of its run. And commands, which are hashed as they are made.
  *
  * Invariants:
  *  1. a job is in `waiting` exactly while it waits, and in `running` exactly while it runs;
@@ -77,7 +77,8 @@ static void stop_running(struct sw_engine *engine, struct sw_core_job *job)
 	sw_bitmap_remove(&engine->running, seen->id.v);
 }
 
-/* When it ends, until the world says otherwise: at full speed, and proportional to the GPUs; or as the splitter says. */
+/* When it ends, until the world says otherwise: at full speed, and proportional to the GPUs;
+ * or as the splitter says. */
 static void look_ahead(struct sw_engine *engine, struct sw_core_job *job)
 {
 	struct sw_job *seen = &job->seen;

@@ -1,4 +1,5 @@
-/* Memory of the engine: it grows with jobs and nodes before a step, and is given back as jobs are forgotten.
+/* Memory of the engine: it grows with jobs and nodes before a step, and is given back
+ * as jobs are forgotten.
  *
  * Invariants:
  *  1. a decision finds all memory that it can need;
@@ -12,11 +13,13 @@
 
 #define FORGET_BLOCK 1024u /* so many jobs that follow each other give their memory back together */
 
-/* Room for what one decision touches: running jobs and those it starts, both bounded by what the GPUs can hold. */
+/* Room for what one decision touches: running jobs and those it starts, both bounded by
+ * what the GPUs can hold. */
 int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs)
 {
 	size_t touched = 2 * (size_t)gpus * SW_GPU_RESIDENTS_MAX;
-	/* Parts: one for each GPU at the most, old and new ones side by side; and one job at a time on the empty cluster. */
+	/* Parts: one for each GPU at the most, old and new ones side by side; and one job at a
+	 * time on the empty cluster. */
 	if (sw_ledger_reserve_parts(&engine->ledger, 2 * gpus) < 0 || sw_ledger_reserve_parts(&engine->empty, gpus) < 0)
 		return SW_ENOMEM;
 	touched = touched < jobs ? touched : jobs;

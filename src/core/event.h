@@ -1,4 +1,5 @@
-/* What happens to a cluster. The engine is a fold over these; time enters only as the moment of the step that carries them. */
+/* What happens to a cluster. The engine is a fold over these; time enters only as the moment of the
+ * step that carries them. */
 #ifndef SW_CORE_EVENT_H
 #define SW_CORE_EVENT_H
 
@@ -25,8 +26,8 @@ struct sw_job_spec {
 	bool is_auto;	   /* guaranteed, but rather opportunistic than waiting */
 	bool held;	   /* from the start */
 	bool cannot_pause; /* nothing would hold it */
-	/* Its processes may stand still where it ran: when it starts again it takes exactly those GPUs if they are free, and a run that was told to stop may still
-	 * finish or fail. */
+	/* Its processes may stand still where it ran: when it starts again it takes exactly those
+	 * GPUs if they are free, and a run that was told to stop may still finish or fail. */
 	bool prefers_home;
 	uint8_t stop_rule; /* enum sw_stop_rule */
 	bool no_restart;   /* once a run of it is over, so is the job */
@@ -36,8 +37,12 @@ struct sw_job_spec {
 
 enum sw_event_kind {
 	SW_EV_SUBMIT = 1, /* spec; the job gets the next id */
-	SW_EV_FINISH,	  /* job, epoch: the run ended well; of a job that prefers its home, maybe after it was told to stop */
-	SW_EV_FAIL,	  /* job, epoch: the run ended badly; what follows is the verdict's. left_ns: work left after what was lost */
+	/* job, epoch: the run ended well; of a job that prefers its home, maybe
+	 * after it was told to stop */
+	SW_EV_FINISH,
+	/* job, epoch: the run ended badly; what follows is the verdict's. left_ns: work
+	 * left after what was lost */
+	SW_EV_FAIL,
 	SW_EV_CANCEL,	  /* job */
 	SW_EV_HOLD,	  /* job: it stops if it runs, and does not compete until it is released */
 	SW_EV_RELEASE,	  /* job */
@@ -48,27 +53,37 @@ enum sw_event_kind {
 	SW_EV_QUOTA,	  /* tenant, gpus: UINT32_MAX lifts it */
 	SW_EV_NODE_CLOSE, /* node: it takes no jobs any more; those that run on it stay and are not preempted */
 	SW_EV_NODE_OPEN,  /* node */
-	SW_EV_CHANGE, /* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps off; what would leave it without a place is not done */
-	SW_EV_SPEED, /* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good place; 0: nobody knows any more */
-	/* job, epoch, mask: it goes on there, on as many other GPUs of the one node that it has, in the same
-	 * run. Where sw_engine_move_obstacle() says no, or others hold them, nothing is done. */
+	/* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps
+	 * off; what would leave it without a place is not done */
+	SW_EV_CHANGE,
+	/* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good
+	 * place; 0: not known any more */
+	SW_EV_SPEED,
+	/* job, epoch, mask: it goes on there, on as many other GPUs of the one node that it
+	 * has, in the same run. Where sw_engine_move_obstacle() says no, or others hold
+	 * them, nothing is done. */
 	SW_EV_MOVE,
-	SW_EV_NODE_CHANGE, /* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop and wait again, as where a node goes down; the others go on. With less of
-			    * anything beside its GPUs than before, all of them stop */
-	SW_EV_GPUS_SHUT, /* node, mask: these GPUs of it, and no others, take no jobs; those that run on them stay and are not preempted */
+	/* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop
+	 * and wait again, as where a node goes down; the others go on. With less of anything beside
+	 * its GPUs than before, all of them stop */
+	SW_EV_NODE_CHANGE,
+	/* node, mask: these GPUs of it, and no others, take no jobs; those that run on them
+	 * stay and are not preempted */
+	SW_EV_GPUS_SHUT,
 	SW_EV_HOLD_NEXT, /* job: as SW_EV_HOLD, but a run goes on; the job is held once that is over */
-	/* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not. `frees`: its
-	 * GPU memory leaves the GPUs meanwhile. */
+	/* job, epoch, gpus: 1, after a stop the run would go on where it was; 0: it would not.
+	 * `frees`: its GPU memory leaves the GPUs meanwhile. */
 	SW_EV_KEEPS,
-	/* job, epoch, where: it was suspended, and its GPU memory is on its GPUs still. Jobs that came to
-	 * them on that node since then, and do not fit beside it, wait again; but where one of them has
-	 * begun that may not be stopped, they all stay. Unless it is held, it goes on where its GPUs are
-	 * free. One of SW_STOP_IF_FREE is not stopped again. */
+	/* job, epoch, where: it was suspended, and its GPU memory is on its GPUs still. Jobs that
+	 * came to them on that node since then, and do not fit beside it, wait again; but where one
+	 * of them has begun that may not be stopped, they all stay. Unless it is held, it goes on
+	 * where its GPUs are free. One of SW_STOP_IF_FREE is not stopped again. */
 	SW_EV_STAY,
 	SW_EV_BEGUN, /* job, epoch: a process of the run has begun */
 	SW_EV_MOVED, /* job, epoch: it is on the GPUs to which it was sent, and has left the others */
-	/* job, epoch: it could not leave the GPUs that it had. It has them again; jobs that were given them
-	 * in the meantime wait again. If it cannot, it begins anew on those to which it was sent. */
+	/* job, epoch: it could not leave the GPUs that it had. It has them again; jobs
+	 * that were given them in the meantime wait again. If it cannot, it begins anew on
+	 * those to which it was sent. */
 	SW_EV_UNMOVED,
 	SW_EV_ANEW,   /* job, epoch: its run is over, and the next one begins on the same GPUs */
 	SW_EV_SAMPLE, /* job, epoch, sample: what was measured of the run */
@@ -107,11 +122,13 @@ struct sw_event {
 };
 
 enum sw_command_kind {
-	SW_CMD_START = 1, /* job, epoch, parts: run it there; `resume` tells whether state was kept, `goes_on` that its run stands there */
-	SW_CMD_STOP,	  /* job, epoch: suspend it, or stop it if the world cannot */
-	/* job, epoch, parts: the run that it is goes there. In a world of SW_MOVES_FREELY that may be anywhere,
-	 * on another number of GPUs; else it is on its node, `mask`. SW_REASON_MOVED: an event said so;
-	 * SW_REASON_BOUNCED: it never left these. */
+	/* job, epoch, parts: run it there; `resume` tells whether state was kept, `goes_on`
+	 * that its run stands there */
+	SW_CMD_START = 1,
+	SW_CMD_STOP, /* job, epoch: suspend it, or stop it if the world cannot */
+	/* job, epoch, parts: the run that it is goes there. In a world of SW_MOVES_FREELY that may
+	 * be anywhere, on another number of GPUs; else it is on its node, `mask`. SW_REASON_MOVED:
+	 * an event said so; SW_REASON_BOUNCED: it never left these. */
 	SW_CMD_MOVE,
 	SW_CMD_LIMIT,  /* job, epoch: memory, compute or class of its share changed, or it was paused or goes on */
 	SW_CMD_KILL,   /* job, epoch: end it for good */

@@ -1,16 +1,21 @@
-/* The greedy decision: walk the jobs in order, let run who fits into what those ahead left, let the others wait.
+/* The greedy decision: walk the jobs in order, let a job run that fits into what those ahead
+ * left, let the others wait.
  *
- * Done plainly this costs a pass over all jobs and empties the cluster each time (rebuild() below does just that, for worlds in which running
- * jobs may be laid out anew for free). Otherwise it is done by repair, and the cost follows what changed. Let avail(p) be the free GPUs
- * plus those of running jobs behind p. The set of running jobs is the greedy one exactly when
+ * Done plainly this costs a pass over all jobs and empties the cluster each time (rebuild() below
+ * does just that, for worlds in which running jobs may be laid out anew for free). Otherwise it is
+ * done by repair, and the cost follows what changed. Let avail(p) be the free GPUs plus those of
+ * running jobs behind p. The set of running jobs is the greedy one exactly when
  *  1. no waiting job p has avail(p) >= gpus(p), and
  *  2. every running job fits into what those ahead of it leave.
- * (By induction along the order: the first job where another set differs breaks 1 or 2.) Jobs of one lane are alike, so only the best waiting job
- * of each lane can break 1. We repair the first break in order: start p, taking from the tail of the running jobs what is missing. Since avail grows
- * towards the front, a walk from the tail ends once it has seen as many GPUs as the largest waiting job wants, however long the queues are.
+ * (By induction along the order: the first job where another set differs breaks 1 or 2.) Jobs of
+ * one lane are alike, so only the best waiting job of each lane can break 1. We repair the first
+ * break in order: start p, taking from the tail of the running jobs what is missing. Since avail
+ * grows towards the front, a walk from the tail ends once it has seen as many GPUs as the largest
+ * waiting job wants, however long the queues are.
  *
- * Where the placement rule wants more than a count, the same walk lifts jobs from the tail until the rule finds a spot, puts back who still fits where
- * it was, and gives the lane up for this decision when no spot is found within LIFT_LIMIT jobs.
+ * Where the placement rule wants more than a count, the same walk lifts jobs from the tail until
+ * the rule finds a spot, puts back those that still fit where they were, and gives the lane up for
+ * this decision when no spot is found within LIFT_LIMIT jobs.
  */
 #include <assert.h>
 
@@ -21,9 +26,9 @@
 struct greedy {
 	struct sw_engine *engine;
 	const struct sw_placement *rule; /* other than the engine's */
-	uint32_t marks;			 /* of those who may give way; 0: all may, once they are protected no more */
+	uint32_t marks;			 /* of those that may give way; 0: all may, once they are protected no more */
 	const struct sw_rank *one;	 /* only this job is to start */
-	bool too_soon;			 /* somebody behind it would give way, but is still protected */
+	bool too_soon;			 /* a job behind it would give way, but is still protected */
 	bool by_count;			 /* a count of free GPUs decides; spots are found at the end */
 	int64_t free;			 /* by_count only: what is left for the jobs not yet placed */
 	struct sw_candidate best;	 /* the first break */
@@ -62,7 +67,7 @@ static bool may_be_lifted(struct greedy *g, const struct sw_core_job *job)
 	return false;
 }
 
-/* Thousands who do not give way may be behind one who does: they cost no step. */
+/* Thousands that do not give way may be behind one that does: they cost no step. */
 static uint32_t last_of(const struct greedy *g, const struct sw_lane *lane)
 {
 	return g->marks == 0 ? lane->running.last : sw_oset_last_marked(&lane->running, &g->engine->order.links, g->marks);
@@ -128,7 +133,8 @@ static void tail_pass(struct greedy *g, uint32_t id)
 	}
 }
 
-/* How many GPUs are free once this job and all behind it that can be lifted are: those of a GPU that is shared count with the one that goes last. */
+/* How many GPUs are free once this job and all behind it that can be lifted are: those of a GPU
+ * that is shared count with the one that goes last. */
 static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
 {
 	const struct sw_ledger *ledger = &g->engine->ledger;
@@ -180,8 +186,9 @@ static size_t gather(struct greedy *g)
 	return count;
 }
 
-/* Keeps the candidates of which it is open whether they are the first break: those that ask for more than `avail`, have running jobs behind them still (`tail` is the
- * last of those, NULL at first) and stand before the best that was found. Returns how many. */
+/* Keeps the candidates of which it is open whether they are the first break: those that ask for
+ * more than `avail`, have running jobs behind them still (`tail` is the last of those, NULL at
+ * first) and stand before the best that was found. Returns how many. */
 static size_t weed(struct greedy *g, size_t count, int64_t avail, const struct sw_rank *tail, bool *found)
 {
 	struct sw_candidate *candidates = g->engine->order.candidates.items;
@@ -313,7 +320,8 @@ static void drop(struct greedy *g, uint32_t id)
 	count_quota(g, job_at(g, id), false);
 }
 
-/* Whether the free GPUs and those of as many running jobs behind it as may be lifted would be enough: mostly they are not, and lifting them to see costs much more. */
+/* Whether the free GPUs and those of as many running jobs behind it as may be lifted would be
+ * enough: mostly they are not, and lifting them to see costs much more. */
 static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
 {
 	int64_t avail = free_gpus(g);
@@ -327,7 +335,8 @@ static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
 	return avail >= wanted->need;
 }
 
-/* Lifts from the tail until the job fits; true if it does. Lifted jobs go to book->scratch, last in order first. */
+/* Lifts from the tail until the job fits; true if it does. Lifted jobs go to
+ * book->scratch, last in order first. */
 static bool make_room(struct greedy *g, const struct sw_candidate *wanted)
 {
 	struct sw_order_book *book = &g->engine->order;
@@ -365,7 +374,7 @@ static void repair(struct greedy *g, const struct sw_candidate *wanted)
 			drop(g, book->scratch.items[i]);
 }
 
-/* Turns counts into spots: first everybody out who must go, then the chosen in order. */
+/* Turns counts into spots: first all out that must go, then the chosen in order. */
 static void place_chosen(struct greedy *g)
 {
 	struct sw_engine *engine = g->engine;
@@ -395,7 +404,8 @@ enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job
 	if (!sw_engine_quota_allows(engine, &job->seen, job->seen.gpus))
 		return SW_OVER_QUOTA;
 	struct greedy g = {.engine = engine, .rule = rule, .marks = engine->ruled > 0 ? SW_MARK_STOPS : 0};
-	/* An opportunistic job stops others of its kind alone; who is spared is guaranteed and would lose its run. */
+	/* An opportunistic job stops others of its kind alone; one that is spared is guaranteed
+	 * and would lose its run. */
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
 		g.marks = SW_MARK_YIELDS;
 	else if (sparing && !engine->config.terms.keeps_state)
@@ -414,7 +424,8 @@ enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job
 
 /* ---- orders without preemption: only the waiting ones compete */
 
-/* Where the first job that does not fit blocks, those behind it whose runs stand on GPUs go on all the same: it may wait for what they hold. */
+/* Where the first job that does not fit blocks, those behind it whose runs stand on GPUs go on all
+ * the same: it may wait for what they hold. */
 static void start_in_order(struct greedy *g)
 {
 	struct sw_order_book *book = &g->engine->order;
@@ -488,7 +499,7 @@ static void rebuild(struct greedy *g)
 		if (lane->blocked || !sw_engine_quota_allows(engine, &job->seen, job->seen.gpus) ||
 		    sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement) != SW_YES) {
 			lane->blocked = true;
-			lane->cursor_waiting = SW_OSET_NONE; /* nobody behind it fits either */
+			lane->cursor_waiting = SW_OSET_NONE; /* none behind it fits either */
 		}
 	}
 }

@@ -12,7 +12,8 @@ enum sw_order_set {
 	SW_ORDER_RUNNING,
 };
 
-/* Whether a run would go on where it was after a stop: a job of the rule SW_STOP_SUSPEND is not stopped before that is known. */
+/* Whether a run would go on where it was after a stop: a job of the rule SW_STOP_SUSPEND is not
+ * stopped before that is known. */
 enum sw_keeps {
 	SW_KEEPS_UNKNOWN = 0,
 	SW_KEEPS_YES,

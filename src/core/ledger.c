@@ -1,7 +1,8 @@
 /* Nodes of the ledger: they come, go up and down, are closed and opened, or have other GPUs than
  * before. And the searches over them.
  *
- * Invariants: numbered in ledger.h; here 4 is kept: a node is in the bucket of its free GPUs while it is up and open.
+ * Invariants: numbered in ledger.h; here 4 is kept: a node is in the bucket of its free GPUs
+ * while it is up and open.
  */
 #include "core/ledger.h"
 
@@ -11,7 +12,8 @@
 
 #include "core/ledger_own.h"
 
-/* Arrays for this many nodes and GPUs, and a bucket for each number of free GPUs up to `node_gpus`. */
+/* Arrays for this many nodes and GPUs, and a bucket for each number of free
+ * GPUs up to `node_gpus`. */
 static int make_room(struct sw_ledger *ledger, uint32_t nodes, uint32_t gpus, uint32_t node_gpus)
 {
 	if (nodes > ledger->node_capacity || ledger->nodes == NULL) {

@@ -1,4 +1,5 @@
-/* Whether a ledger equals one into which all holdings were taken anew. The numbers are those of ledger.h. */
+/* Whether a ledger equals one into which all holdings were taken anew. The numbers
+ * are those of ledger.h. */
 #include <string.h>
 
 #include "core/ledger_own.h"

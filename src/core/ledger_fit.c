@@ -1,4 +1,5 @@
-/* Questions: does a share fit there, beside which residents, or once they were stopped? Nothing changes here. */
+/* Questions: does a share fit there, beside which residents, or once they were
+ * stopped? Nothing changes here. */
 #include "core/ledger_own.h"
 
 /* ---- on one GPU */
@@ -15,7 +16,7 @@ uint64_t sw_ledger_gpu_memory_free(const struct sw_ledger *ledger, uint32_t gpu)
 	return sw_gpu_free_bytes(&ledger->gpus[gpu], &ledger->topology->nodes[ledger->gpus[gpu].node]);
 }
 
-/* Beside those who are there, if any. */
+/* Beside those that are there, if any. */
 bool sw_gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share)
 {
 	if (gpu->residents == 0 && gpu->standing_held == 0)
@@ -66,7 +67,8 @@ bool sw_ledger_host_fits(const struct sw_ledger *ledger, uint32_t parts)
 
 /* ---- all of it */
 
-/* Whether a newcomer would have host memory for up to so many of the part's GPUs once the leaver, whose part it is, has left them. */
+/* Whether a newcomer would have host memory for up to so many of the part's GPUs once the leaver,
+ * whose part it is, has left them. */
 static bool host_would_fit(const struct sw_ledger *ledger, const struct sw_part *part, struct sw_share leaver, struct sw_share share,
 			   uint32_t gpus)
 {
@@ -74,7 +76,8 @@ static bool host_would_fit(const struct sw_ledger *ledger, const struct sw_part 
 	const struct sw_topology_node *shape = &ledger->topology->nodes[part->node];
 	uint32_t of_part = (uint32_t)__builtin_popcountll(part->mask);
 	uint64_t left = leaver.stands ? 0 : sw_share_host_bytes(shape, part->memory_bytes, of_part, leaver);
-	/* Jobs may ask for more than there is: what the leaver gives back counts before that is cut off. */
+	/* Jobs may ask for more than there is: what the leaver gives back counts
+	 * before that is cut off. */
 	uint64_t there = n->memory_free_bytes + left;
 	uint64_t unasked = there > n->asked_bytes ? there - n->asked_bytes : 0;
 	return (n->standing == 0 && !leaver.stands) || sw_share_host_bytes(shape, 0, gpus < of_part ? gpus : of_part, share) <= unasked;

@@ -1,4 +1,5 @@
-/* What the files of the ledger share: small sums over nodes, GPUs and shares. For ledger*.c alone. */
+/* What the files of the ledger share: small sums over nodes, GPUs and shares. For ledger*.c
+ * alone. */
 #ifndef SW_CORE_LEDGER_OWN_H
 #define SW_CORE_LEDGER_OWN_H
 
@@ -9,7 +10,8 @@ static inline uint64_t sw_ledger_all_gpus(const struct sw_topology_node *node)
 	return node->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << node->gpus) - 1;
 }
 
-/* What a run on so many GPUs of a node takes of its host memory: what its placement rule says, or else what it asks for, at most what there is. */
+/* What a run on so many GPUs of a node takes of its host memory: what its placement rule says, or
+ * else what it asks for, at most what there is. */
 static inline uint64_t sw_share_host_bytes(const struct sw_topology_node *shape, uint64_t said_bytes, uint32_t gpus, struct sw_share share)
 {
 	uint64_t asked;
@@ -67,7 +69,8 @@ static inline bool sw_gpu_takes_more(const struct sw_gpu *gpu)
 uint32_t sw_ledger_new_part(struct sw_ledger *ledger);
 /* The node's free GPUs were these before: into the bucket of those that it has now (ledger.c). */
 void sw_ledger_move_bucket(struct sw_ledger *ledger, uint32_t node, uint64_t free_before);
-/* Whether the share fits on the GPU beside its residents, if any; and once all of them have been stopped (ledger_fit.c). */
+/* Whether the share fits on the GPU beside its residents, if any; and once all of them have been
+ * stopped (ledger_fit.c). */
 bool sw_gpu_fits(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share);
 bool sw_gpu_would_fit(const struct sw_gpu *gpu, const struct sw_topology_node *shape, struct sw_share share);
 

@@ -1,7 +1,8 @@
-/* Lists of parts, one per node: which GPUs a job has, had, or would like to come back to. Nothing is
- * taken or given here.
+/* Lists of parts, one per node: which GPUs a job has, had, or would like to come back to. Nothing
+ * is taken or given here.
  *
- * Invariant: every part of the pool is in exactly one list, that of an owner or that of the free ones.
+ * Invariant: every part of the pool is in exactly one list, that of an owner or
+ * that of the free ones.
  */
 #include <assert.h>
 #include <stdlib.h>

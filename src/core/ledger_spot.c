@@ -1,4 +1,5 @@
-/* A spot: a place for a job, put together node by node. Nothing is taken before sw_ledger_take(). */
+/* A spot: a place for a job, put together node by node. Nothing is taken
+ * before sw_ledger_take(). */
 #include "core/ledger_own.h"
 
 void sw_spot_begin(struct sw_spot *spot, struct sw_ledger *ledger, struct sw_share share)
@@ -19,8 +20,8 @@ void sw_spot_clear(struct sw_spot *spot)
 	spot->serial = ++spot->ledger->spot_serial;
 }
 
-/* Picks `count` of the free GPUs: those that are nobody's home if they are enough; from the link group that fits tightest if one is enough, else the lowest ones. As few
- * homes as there must be. */
+/* Picks `count` of the free GPUs: those that are no home if they are enough; from the link group
+ * that fits tightest if one is enough, else the lowest ones. As few homes as there must be. */
 static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, uint64_t homes, uint32_t count)
 {
 	uint32_t group = shape->link_group;

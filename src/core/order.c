@@ -1,10 +1,13 @@
-/* The order that the core keeps for a policy: lanes of alike jobs, each with the running and the waiting ones sorted.
+/* The order that the core keeps for a policy: lanes of alike jobs, each with the running and
+ * the waiting ones sorted.
  *
- * Not here: who runs (greedy.c).
+ * Not here: which jobs run (greedy.c).
  *
- * The place of a job among jobs with equal keys is its stamp. Stamps imitate one list, sorted stably at every decision, in which new jobs join at the end
- * (SW_TIES_WAITING_FIRST), or which is split at every decision into those that run and those that do not (SW_TIES_RUNNING_FIRST). Because keys of running
- * jobs fall at one speed within a lane, two jobs of one set keep their order as time passes, and nothing needs to be sorted again.
+ * The place of a job among jobs with equal keys is its stamp. Stamps imitate one list, sorted
+ * stably at every decision, in which new jobs join at the end (SW_TIES_WAITING_FIRST), or which is
+ * split at every decision into those that run and those that do not (SW_TIES_RUNNING_FIRST).
+ * Because keys of running jobs fall at one speed within a lane, two jobs of one set keep their
+ * order as time passes, and nothing needs to be sorted again.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -53,7 +56,8 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 	};
 	if (lane.lone != 0)
 		lane.gpus = sw_ledger_count_gpus(&engine->ledger, own->home);
-	/* A whole GPU is large enough for most: then how much of it a job uses does not matter to its place. */
+	/* A whole GPU is large enough for most: then how much of it a job uses does
+	 * not matter to its place. */
 	if (job->gpu_memory_bytes > engine->topology->gpu_memory_min_bytes)
 		lane.gpu_memory_bytes = job->gpu_memory_bytes;
 	if (engine->config.placement->kind != NULL)
@@ -136,7 +140,7 @@ uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job
 	if (job->order_set == SW_ORDER_WAITING)
 		return job->seen.fresh ? SW_MARK_FRESH : 0;
 	uint32_t stops = engine->had_rules ? SW_MARK_STOPS : 0;
-	/* Of which nobody knows yet may be stopped a little later, as one in its quantum. */
+	/* One that is not known yet may be stopped a little later, as one in its quantum. */
 	if (stops != 0 && sw_plan_stays(engine, job) && (job->seen.stop_rule == SW_STOP_NEVER || job->keeps == SW_KEEPS_NOT))
 		return 0;
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
@@ -378,11 +382,11 @@ static int64_t moved_stamp(const struct sw_order_book *book, bool start, bool fr
 	int64_t block = book->seq << STAMP_SHIFT;
 	index = index_below_fresh(index);
 	switch (book->rule->ties) {
-	case SW_TIES_WAITING_FIRST: /* the list reads: waiting, running; who crosses stays next to the line */
+	case SW_TIES_WAITING_FIRST: /* the list reads: waiting, running; one that crosses stays next to the line */
 		if (start)
 			return fresh ? block + index : -block + index;
 		return block + index;
-	case SW_TIES_RUNNING_FIRST: /* the list reads: running, waiting, new; who was put last and stops stays last */
+	case SW_TIES_RUNNING_FIRST: /* the list reads: running, waiting, new; one that was put last and stops stays last */
 		if (start)
 			return block + index;
 		return fresh ? block + STAMP_FRESH + index : -block + index;
@@ -391,7 +395,8 @@ static int64_t moved_stamp(const struct sw_order_book *book, bool start, bool fr
 	}
 }
 
-/* Writes down the place of every job in the list as its stamp; places within a set do not change, so the sets stay sorted. */
+/* Writes down the place of every job in the list as its stamp; places within a set do not change,
+ * so the sets stay sorted. */
 static void number_all(struct sw_engine *engine)
 {
 	struct sw_order_book *book = &engine->order;
@@ -410,7 +415,8 @@ static void number_all(struct sw_engine *engine)
 		book->links.items[book->ranked.items[i].rank.job].stamp = (int64_t)i;
 }
 
-/* Those that stopped have a home now, those that started have none; room for their lanes was made before. */
+/* Those that stopped have a home now, those that started have none; room for their
+ * lanes was made before. */
 static void relane_all(struct sw_engine *engine)
 {
 	for (size_t e = 0; engine->ruled > 0 && e < engine->plan.entries.count; e++) {
@@ -434,7 +440,8 @@ void sw_order_settle(struct sw_engine *engine)
 		struct sw_core_job *job = &engine->jobs.items[engine->plan.entries.items[e].before.id.v];
 		bool runs = job->seen.state == SW_JOB_RUNNING;
 		if (job->ranks_as_running == runs) {
-			/* Lifted and put back: it never moved. Running jobs that do not compete are in no set. */
+			/* Lifted and put back: it never moved. Running jobs that do not
+			 * compete are in no set. */
 			if (job->order_set == SW_ORDER_NOWHERE && (!runs || book->rule->preemptive))
 				sw_order_restore(engine, job);
 			continue;

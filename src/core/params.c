@@ -81,7 +81,8 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* One number per line; a first line that is no number is a header; only the first of several columns counts. */
+/* One number per line; a first line that is no number is a header; only the first of
+ * several columns counts. */
 static int parse_lines(const struct sw_params *params, const struct sw_param *param, const char *text, size_t size, numbers *list,
 		       struct sw_err *err)
 {

@@ -107,7 +107,7 @@ bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_j
 		return false; /* it was not lifted: it stopped by itself */
 	const struct sw_plan_entry *entry = &engine->plan.entries.items[job->plan_slot];
 	if (entry->was_alone)
-		return false; /* it goes back only where nobody is */
+		return false; /* it goes back only where no job is */
 	for (uint32_t p = entry->parts_before; p != SW_NO_PART; p = ledger->parts[p].next) {
 		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1) {
 			const struct sw_gpu *gpu =
@@ -156,7 +156,8 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	job->seen.job_class = entry->before.job_class;
 	job->seen.gpu_memory_bytes = entry->before.gpu_memory_bytes;
 	job->seen.compute_milli = entry->before.compute_milli;
-	/* Another job may have taken its place in the quota, or its host memory; and no wish asked it to share. */
+	/* Another job may have taken its place in the quota, or its host memory; and no
+	 * wish asked it to share. */
 	if (!sw_ledger_fits(ledger, entry->parts_before, sw_share_of(&job->seen)) ||
 	    !sw_engine_quota_allows(plan->engine, &job->seen, entry->before.gpus_held) ||
 	    (entry->was_alone && !sw_ledger_is_free(ledger, entry->parts_before)) ||
@@ -170,7 +171,8 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
 	job->split_milli = entry->split_before;
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
-	/* It has run all the time, at the speed that it had: so it looks to whoever comes next in this plan. */
+	/* It has run all the time, at the speed that it had: so it looks to whoever
+	 * comes next in this plan. */
 	job->seen.since = entry->before.since;
 	job->seen.until = entry->before.until;
 	job->clock = entry->clock_before;

@@ -33,7 +33,7 @@ static struct sw_core_job *youngest_on(struct sw_engine *engine, uint32_t node, 
 	return youngest;
 }
 
-/* Somebody who is in the way of this part, NULL where nobody is; *ret_fits: it is free. */
+/* A job that is in the way of this part, NULL where none is; *ret_fits: it is free. */
 static struct sw_core_job *in_the_way(struct sw_engine *engine, const struct sw_part *part, struct sw_share share, bool *ret_fits)
 {
 	const struct sw_ledger *ledger = &engine->ledger;
@@ -58,7 +58,7 @@ static void put_lifted_back(struct sw_plan *plan)
 	plan->lifted.count = 0;
 }
 
-/* Preempts who is in the way of these parts; if one of them cannot go, all are put back. */
+/* Preempts the jobs in the way of these parts; if one of them cannot go, all are put back. */
 static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct sw_share share)
 {
 	struct sw_engine *engine = plan->engine;

@@ -54,7 +54,7 @@ static bool is_as_near(const struct sw_ledger *ledger, uint32_t parts, uint32_t 
 	return near && parts == SW_NO_PART;
 }
 
-/* The same on GPUs that are nobody's home, if any; otherwise false. */
+/* The same on GPUs that are no home, if any; otherwise false. */
 static bool look_beside_homes(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus, struct sw_place where,
 			      struct sw_spot *ret_spot)
 {
@@ -64,14 +64,14 @@ static bool look_beside_homes(const struct sw_engine *engine, const struct sw_co
 	return found;
 }
 
-/* Who stands still there would have to start anew elsewhere: a place that is as good and no home
- * of others comes first. */
+/* A job that stands still there would have to start anew elsewhere: a place that is as good and no
+ * home of others comes first. */
 static void spare_homes(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus, struct sw_place where,
 			struct sw_spot *spot)
 {
 	struct sw_ledger *ledger = engine->view.ledger;
 	struct sw_spot other;
-	sw_ledger_mark_home(ledger, job->home, false); /* there is nobody to spare but itself */
+	sw_ledger_mark_home(ledger, job->home, false); /* there is none to spare but itself */
 	if (sw_ledger_has_homes(ledger, spot->head) && look_beside_homes(engine, job, gpus, where, &other)) {
 		bool better = is_as_near(ledger, other.head, spot->head);
 		sw_spot_discard(better ? spot : &other);

@@ -1,4 +1,5 @@
-/* What would become of jobs on one GPU, as the driver's predictor tells it; where there is none, nobody is said to gain by sharing. */
+/* What would become of jobs on one GPU, as the driver's predictor tells it; where there is none, no
+ * job is said to gain by sharing. */
 #include <string.h>
 
 #include "core/state.h"
@@ -15,7 +16,7 @@ static void add(struct residents *residents, const struct sw_job *job, enum sw_j
 	residents->guaranteed[residents->count++] = job_class == SW_CLASS_GUARANTEED;
 }
 
-/* Of those who are too many, each runs at 1/n too. */
+/* Where there are too many, each runs at 1/n too. */
 static bool ask(const struct sw_view *view, const struct residents *residents, size_t count, uint32_t *ret_speed_milli)
 {
 	const struct sw_predictor *predictor = &view->engine->config.predictor;

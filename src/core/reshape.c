@@ -1,7 +1,8 @@
 /* A node that has other GPUs than it had.
  *
- * Whoever holds GPUs that are all still there goes on, under their new numbers; the others stop and wait again. The same is true of homes. So that the ledger need not know any of
- * this, everything on the node is given back before the change and taken again after it. */
+ * Whoever holds GPUs that are all still there goes on, under their new numbers; the others stop and
+ * wait again. The same is true of homes. So that the ledger need not know any of this, everything
+ * on the node is given back before the change and taken again after it. */
 #include "core/state.h"
 
 bool sw_reshape_is_sound(const struct sw_topology_change *change)
@@ -30,7 +31,8 @@ static bool can_stay(const struct sw_engine *engine, uint32_t parts, uint32_t no
 	return true;
 }
 
-/* Whether a run that is on its way finds the GPUs that it leaves, should it have to stay: else it may never get to the others either. */
+/* Whether a run that is on its way finds the GPUs that it leaves, should it have to stay: else it
+ * may never get to the others either. */
 static bool is_left(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, const struct sw_topology_change *change)
 {
 	uint32_t parts = job->seen.state == SW_JOB_RUNNING ? job->parts : job->stands;
@@ -45,7 +47,7 @@ static void renumber(struct sw_engine *engine, uint32_t parts, uint32_t node, co
 			engine->ledger.parts[p].mask = sw_topology_renumber(change, engine->ledger.parts[p].mask);
 }
 
-/* Stops who cannot stay. */
+/* Stops the jobs that cannot stay. */
 static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change)
 {
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
@@ -60,7 +62,8 @@ static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_t
 	}
 }
 
-/* Gives back what the others hold or would like to come back to; or takes it again, under its new numbers. */
+/* Gives back what the others hold or would like to come back to; or takes it again,
+ * under its new numbers. */
 static void lift(struct sw_engine *engine, uint32_t node, const struct sw_topology_change *change, bool again)
 {
 	struct sw_ledger *ledger = &engine->ledger;

@@ -6,15 +6,16 @@
  * version of this program may keep other things for its conduct; it then reads the facts alone and
  * lets the policy take over, as if it had just been chosen.
  *
- * A new field goes into one walk, which both writes and reads it. In the facts (save_facts.c), raise
- * SW_SAVE_FACTS_FORMAT and read the field only `if (pack->format >= n)`: journals of earlier versions
- * hold nothing else. In the conduct (save_conduct.c), or when a policy changes what it keeps, raise
- * CONDUCT_FORMAT.
+ * A new field goes into one walk, which both writes and reads it. In the facts (save_facts.c),
+ * raise SW_SAVE_FACTS_FORMAT and read the field only `if (pack->format >= n)`: journals of earlier
+ * versions hold nothing else. In the conduct (save_conduct.c), or when a policy changes what it
+ * keeps, raise CONDUCT_FORMAT.
  *
  * Invariants:
- *  1. an engine that was loaded with its conduct has the same hashes for ever after as the one that was saved;
- *  2. bytes that are cut short or changed are an error: everything that is read is checked before it
- *     is used, and the whole engine at the end.
+ *  1. an engine that was loaded with its conduct has the same hashes for ever after as
+ *     the one that was saved;
+ *  2. bytes that are cut short or changed are an error: everything that is read is checked before
+ *     it is used, and the whole engine at the end.
  */
 #include "core/save.h"
 

@@ -13,7 +13,8 @@ int sw_engine_load_facts(struct sw_pack *pack, const struct sw_engine_config *co
 
 /* ---- conduct (save_conduct.c) */
 void sw_engine_save_conduct(struct sw_pack *pack, struct sw_engine *engine);
-/* Puts the policy in charge that was, with its own bytes where these can be read, else as one that takes over. */
+/* Puts the policy in charge that was, with its own bytes where these can be read, else
+ * as one that takes over. */
 int sw_engine_load_conduct(struct sw_pack *pack, struct sw_engine *engine, bool *ret_adopted, struct sw_err *err);
 
 #endif

@@ -60,7 +60,8 @@ static void pack_rest(struct sw_pack *pack, struct sw_engine *engine)
 	sw_pack_u32(pack, &engine->gpus_free_left);
 }
 
-/* Whose conduct it is. Where this is not what the reader would write itself, it cannot go on with it. */
+/* Whose conduct it is. Where this is not what the reader would write itself,
+ * it cannot go on with it. */
 struct character {
 	uint32_t format;
 	uint32_t byte_order;
@@ -102,7 +103,8 @@ static void pack_character(struct sw_pack *pack, struct character *character)
 	sw_pack_word(pack, &character->config);
 }
 
-/* Bytes that only the policy understands: nobody can check what they say, so a sum at the end tells whether they are as they were. */
+/* Bytes that only the policy understands: what they say cannot be checked, so a sum at the end
+ * tells whether they are as they were. */
 static void pack_own(struct sw_pack *pack, void *bytes, size_t size, uint64_t *sum)
 {
 	sw_pack_raw(pack, bytes, size);

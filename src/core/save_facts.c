@@ -1,7 +1,8 @@
 /* The facts of a saved engine: the cluster, quotas, jobs, what they hold and what they got so far.
  * See save.c.
  *
- * Invariant: what was read is checked before it is used; a job's holding is taken only where it fits.
+ * Invariant: what was read is checked before it is used; a job's holding is
+ * taken only where it fits.
  */
 #include <string.h>
 
@@ -89,7 +90,7 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_bool(pack, &job->seen.paused);
 		sw_pack_bool(pack, &job->seen.cannot_pause);
 	}
-	if (job->seen.state > SW_JOB_RUNNING) /* nobody asks any more */
+	if (job->seen.state > SW_JOB_RUNNING) /* not asked for any more */
 		return;
 	if (has(pack, 5)) {
 		sw_pack_u8(pack, &job->seen.stop_rule);
@@ -284,8 +285,9 @@ static void load_home(struct sw_pack *pack, struct sw_engine *engine, struct sw_
 	sw_ledger_mark_home(&engine->ledger, job->home, true);
 }
 
-/* Runs that stand where they were, once all that runs has what it holds: of one that stands it may have turned out that it holds what others have. Host memory of
- * those counts since format 6; before that others may have it. */
+/* Runs that stand where they were, once all that runs has what it holds: of one that stands it may
+ * have turned out that it holds what others have. Host memory of those counts since format 6;
+ * before that others may have it. */
 static void load_standing(struct sw_pack *pack, struct sw_engine *engine)
 {
 	struct sw_ledger *ledger = &engine->ledger;

@@ -1,4 +1,4 @@
-/* The engine's state, shared by the files of src/core and by nobody else. */
+/* The engine's state, shared by the files of src/core alone. */
 #ifndef SW_CORE_STATE_H
 #define SW_CORE_STATE_H
 
@@ -16,8 +16,8 @@ struct sw_view {
 	struct sw_ledger *ledger; /* the real one, or the empty one that tells what could ever fit */
 };
 
-/* Jobs that are alike to the placement rule: where one does not fit, the others do not either. So in every decision a lane is cut once:
- * ahead of the cut all run, behind it all wait. */
+/* Jobs that are alike to the placement rule: where one does not fit, the others do not either. So
+ * in every decision a lane is cut once: ahead of the cut all run, behind it all wait. */
 struct sw_lane {
 	uint32_t gpus;
 	uint32_t kind; /* as the placement rule says */
@@ -25,8 +25,10 @@ struct sw_lane {
 	uint32_t tenant; /* told apart only where quotas are in force */
 	uint64_t host_memory_bytes;
 	uint64_t gpu_memory_bytes;
-	uint32_t avoid;	  /* the node that its jobs keep off; UINT32_MAX: none */
-	uint32_t lone;	  /* for the one job with this id and 1, which can only go on where it was; 0: for all that are alike */
+	uint32_t avoid; /* the node that its jobs keep off; UINT32_MAX: none */
+	/* for the one job with this id and 1, which can only go on where it was; 0:
+	 * for all that are alike */
+	uint32_t lone;
 	uint32_t members; /* jobs that have not ended */
 	bool guaranteed;  /* as asked */
 	bool is_auto;	  /* told apart only where the order is by class */
@@ -43,8 +45,12 @@ enum {
 	SW_MARK_FRESH = 1,  /* it waits, and was put last since the last decision */
 	SW_MARK_YIELDS = 2, /* it runs, may be stopped, and is opportunistic */
 	SW_MARK_KEEPS =
-		4, /* it runs, may be stopped, is guaranteed, and would go on where it was; in a world in which all keep their state nobody looks for it */
-	SW_MARK_STOPS = 8, /* it runs and may be stopped; looked for only where some may not, set once a job with a rule has come */
+		/* it runs, may be stopped, is guaranteed, and would go on where it was; not looked
+		 * for in a world in which all keep their state */
+	4,
+	/* it runs and may be stopped; looked for only where some may not, set once a
+	 * job with a rule has come */
+	SW_MARK_STOPS = 8,
 };
 
 /* Where a job stands at one instant; total. */
@@ -60,7 +66,8 @@ struct sw_ranked {
 	bool start; /* otherwise it stops */
 };
 
-/* A waiting job that may have to run: the best of its lane, or one that was dropped in this decision. */
+/* A waiting job that may have to run: the best of its lane, or one that was
+ * dropped in this decision. */
 struct sw_candidate {
 	struct sw_rank rank;
 	uint32_t need;
@@ -95,7 +102,7 @@ struct sw_plan_entry {
 	struct sw_job_clock clock_before;
 	uint32_t parts_before;
 	uint32_t split_before;
-	bool was_alone; /* on its GPUs, and nobody was put beside it since */
+	bool was_alone; /* on its GPUs, and no job was put beside it since */
 	bool limits_changed;
 	bool goes_on; /* it comes to other GPUs in the same run */
 };
@@ -106,8 +113,8 @@ struct sw_plan {
 	uint32_t misuses;
 	sw_ns wake_at;
 	bool again;		 /* there is another decision once this one is carried out */
-	sw_ns protected_until;	 /* the earliest end of a protection that stood in somebody's way */
-	SW_VEC(uint32_t) lifted; /* who was preempted for the job that is being placed */
+	sw_ns protected_until;	 /* the earliest end of a protection that stood in a job's way */
+	SW_VEC(uint32_t) lifted; /* the jobs that were preempted for the one that is being placed */
 	bool walks;		 /* over the order */
 	uint32_t walked;	 /* the job given last; SW_OSET_NONE at the end */
 };
@@ -142,9 +149,13 @@ struct sw_engine {
 	uint32_t leavers;  /* jobs whose runs are on their way to other GPUs */
 	uint32_t avoiders; /* jobs that keep off a node, at most */
 	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
-	bool had_rules;	   /* there was one since the start or the load; not saved, since marks matter only while there is one */
-	bool went_on;	   /* an event of this step had a run go on where it stood */
-	uint32_t standers; /* of these, whose runs would stand where they are: a count of GPUs that they leave says too little */
+	/* there was one since the start or the load; not saved, since marks matter
+	 * only while there is one */
+	bool had_rules;
+	bool went_on; /* an event of this step had a run go on where it stood */
+	/* of these, whose runs would stand where they are: a count of GPUs that
+	 * they leave says too little */
+	uint32_t standers;
 	struct sw_order_book order;
 	struct sw_plan plan;
 	void *policy_state;
@@ -160,8 +171,10 @@ struct sw_engine {
 	SW_VEC(uint32_t) ringing;
 	uint64_t log_hash;
 	uint64_t command_hash;
-	bool fell_back; /* jobs that no place suits take any: the policy was thrown out, or changed under jobs that it could not place */
-	bool recheck;	/* it was changed: see who can still run */
+	/* jobs that no place suits take any: the policy was thrown out, or changed under jobs
+	 * that it could not place */
+	bool fell_back;
+	bool recheck; /* it was changed: see which jobs can still run */
 	uint32_t idle_decisions, empty_decisions;
 	uint32_t misuses; /* since the last decision without one */
 	char notes[512];
@@ -175,7 +188,7 @@ int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_top
 /* ---- life (engine.c) */
 #define SW_ENGINE_TENANTS_MAX 1000000u
 #define SW_ENGINE_JOBS_MAX (UINT32_C(1) << 30)
-/* An engine without jobs, on a copy of `topology`, and nobody in charge. */
+/* An engine without jobs, on a copy of `topology`, and no policy in charge. */
 int sw_engine_make(const struct sw_engine_config *config, const struct sw_topology *topology, struct sw_engine **ret_engine,
 		   struct sw_err *err);
 /* The first job that is known from this number on; SW_BITMAP_NONE: there is none. */
@@ -193,7 +206,8 @@ static inline bool sw_engine_knows(const struct sw_engine *engine, uint32_t id)
 int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs);
 /* Memory for `count` more jobs, all of it, before anything happens. */
 int sw_engine_reserve(struct sw_engine *engine, size_t count);
-/* For one more node of this shape, `jobs` jobs being known then; for a node that becomes another, whatever it gives up. */
+/* For one more node of this shape, `jobs` jobs being known then; for a node that becomes
+ * another, whatever it gives up. */
 int sw_engine_reserve_node(struct sw_engine *engine, const struct sw_topology_node *shape, size_t jobs);
 int sw_engine_reserve_change(struct sw_engine *engine, const struct sw_topology_change *change, size_t jobs);
 /* The policy's bytes for so many nodes; those of nodes that come are zero. */
@@ -205,14 +219,16 @@ struct sw_core_job *sw_engine_add(struct sw_engine *engine);
 
 /* ---- events (engine_events.c) */
 int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event);
-/* Places are other than before: jobs that have none any more may go anywhere, or (`may_refuse`) are refused where they have not run. */
+/* Places are other than before: jobs that have none any more may go anywhere, or (`may_refuse`) are
+ * refused where they have not run. */
 int sw_engine_recheck(struct sw_engine *engine, bool may_refuse);
 
 /* ---- jobs (engine_jobs.c) */
 /* The core's own job behind a policy's pointer, or NULL if the policy made it up. */
 static inline struct sw_core_job *sw_engine_own(struct sw_engine *engine, const struct sw_job *job)
 {
-	/* The pointer may be anything: nothing is read through it. One below the first job is far beyond the last. */
+	/* The pointer may be anything: nothing is read through it. One below the first job
+	 * is far beyond the last. */
 	uintptr_t offset = (uintptr_t)job - (uintptr_t)engine->jobs.items, id = offset / sizeof(struct sw_core_job);
 	if (id >= engine->jobs.count || id * sizeof(struct sw_core_job) != offset)
 		return NULL;
@@ -222,14 +238,16 @@ struct sw_share sw_share_of(const struct sw_job *job);
 bool sw_engine_quota_allows(const struct sw_engine *engine, const struct sw_job *job, uint32_t gpus);
 /* One more living job with this rule, or one less. */
 void sw_engine_count_rule(struct sw_engine *engine, const struct sw_job *job, bool more);
-/* Brings the job's run time up to now and lets it wait or run from now on; keeps lists and tenants true. */
+/* Brings the job's run time up to now and lets it wait or run from now on; keeps
+ * lists and tenants true. */
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume);
 void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, uint32_t gpus, uint32_t parts);
-/* Lets a running job stand still from now on, or go on. What it holds changes with it: the caller gives that back before and takes it after. */
+/* Lets a running job stand still from now on, or go on. What it holds changes with it: the caller
+ * gives that back before and takes it after. */
 void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused);
 /* One that waits competes no more until it is released. */
 void sw_engine_set_held(struct sw_engine *engine, struct sw_core_job *job);
-/* It waits, and somebody wished that it be held then. */
+/* It waits, and it was wished that it be held then. */
 void sw_engine_hold_if_due(struct sw_engine *engine, struct sw_core_job *job);
 void sw_engine_command(struct sw_engine *engine, struct sw_command command);
 /* The command that stops what runs, or stands at its home. */
@@ -250,26 +268,31 @@ static inline bool sw_rule_suspends(const struct sw_job *job)
 /* Whether its run, stopped now, would stand where it is. */
 bool sw_engine_would_stand(const struct sw_engine *engine, const struct sw_core_job *job);
 struct sw_share sw_engine_standing_share(const struct sw_core_job *job);
-/* Its run stands on these parts from now on, which stay where they are meanwhile; or it does not any more, if it did. */
+/* Its run stands on these parts from now on, which stay where they are meanwhile; or it does
+ * not any more, if it did. */
 void sw_engine_stand(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_rise(struct sw_engine *engine, struct sw_core_job *job);
 /* Its run, which stood at its home, goes on there, under its epoch. */
 void sw_engine_go_on(struct sw_engine *engine, struct sw_core_job *job);
 /* Whether its GPU memory leaves the GPUs while it stands. */
 void sw_engine_set_frees(struct sw_engine *engine, struct sw_core_job *job, bool frees);
-/* The job, which holds nothing any more, was at `parts`: they become its home where it prefers that, or are dropped. */
+/* The job, which holds nothing any more, was at `parts`: they become its home where it
+ * prefers that, or are dropped. */
 void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_set_home(struct sw_engine *engine, struct sw_core_job *job, uint32_t parts);
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
-/* What stood still at the job's home is gone, and with it what the job had kept: it waits to start anew. */
+/* What stood still at the job's home is gone, and with it what the job had kept:
+ * it waits to start anew. */
 void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job);
-/* The same since its node is gone, or a GPU is: the driver is told, and a job that may not start anew has failed. */
+/* The same since its node is gone, or a GPU is: the driver is told, and a job that may not
+ * start anew has failed. */
 void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
 /* It has a home now, or none any more; it is in no set of the order. */
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job);
 /* The job cannot have the GPUs that it was given, and waits again. */
 void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job);
-/* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands there with its memory. */
+/* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands
+ * there with its memory. */
 void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t node);
 /* Whether its run, stopped, would keep its state, and its GPU memory leave the GPUs. */
 void sw_engine_note_keeps(struct sw_engine *engine, struct sw_core_job *job, bool keeps, bool frees);
@@ -293,17 +316,19 @@ void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job);
 
 /* ---- the policy in charge (charge.c) */
-/* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to `params` (NULL: presets). */
+/* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to
+ * `params` (NULL: presets). */
 int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
 /* The same, and puts it in charge of whatever is there. */
 int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
-/* The same in the place of another: the next step sees who can still run. */
+/* The same in the place of another: the next step sees which jobs can still run. */
 int sw_charge_take_over(struct sw_engine *engine, const struct sw_policy *policy, const struct sw_params *params, struct sw_err *err);
 /* Lets it decide at this instant, after `events` events; when to wake the engine again. */
 sw_ns sw_charge_decide(struct sw_engine *engine, size_t events);
 
 /* ---- order (order.c) */
-/* Room for `jobs` jobs with numbers below `ids`, `touched` of which may take part in one decision. */
+/* Room for `jobs` jobs with numbers below `ids`, `touched` of which may take part in one
+ * decision. */
 int sw_order_reserve(struct sw_engine *engine, uint32_t touched, uint32_t jobs, uint32_t ids);
 void sw_order_release(struct sw_order_book *book);
 /* Finds or makes the job's lane; 0 or SW_ENOMEM. */
@@ -332,7 +357,8 @@ void sw_order_refresh(struct sw_engine *engine, struct sw_core_job *job);
 void sw_order_restore(struct sw_engine *engine, struct sw_core_job *job);
 struct sw_rank sw_order_rank(const struct sw_engine *engine, uint32_t job);
 bool sw_rank_before(const struct sw_rank *a, const struct sw_rank *b);
-/* After a decision: moves jobs that started or stopped to their new sets and gives them their place among equals. */
+/* After a decision: moves jobs that started or stopped to their new sets and gives them
+ * their place among equals. */
 void sw_order_settle(struct sw_engine *engine);
 /* Lists every living job anew: after a change of policy or of what tells lanes apart. */
 int sw_order_rebuild(struct sw_engine *engine);
@@ -342,7 +368,7 @@ void sw_greedy_decide(struct sw_engine *engine);
 
 /* ---- changes (change.c) */
 int sw_change_job(struct sw_engine *engine, struct sw_core_job *job, uint64_t gpu_memory_bytes, uint32_t avoid);
-/* Nodes are fewer: who could only run where it keeps off may go there again. */
+/* Nodes are fewer: one that could only run where it keeps off may go there again. */
 int sw_change_recheck(struct sw_engine *engine);
 
 /* ---- moves within a node (move.c) */
@@ -368,7 +394,8 @@ struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *jo
 enum sw_answer sw_plan_misuse(struct sw_plan *plan);
 /* Without the checks that policies get: */
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job);
-/* The job's run stands nowhere while a place is looked for: where it did; and back there unless it got one. Returns the answer. */
+/* The job's run stands nowhere while a place is looked for: where it did; and back there unless it
+ * got one. Returns the answer. */
 uint32_t sw_plan_rise(struct sw_plan *plan, struct sw_core_job *job);
 enum sw_answer sw_plan_stand_unless(struct sw_plan *plan, struct sw_core_job *job, uint32_t stood, enum sw_answer answer);
 /* Back to exactly where it was before this decision, if that is still free. */
@@ -405,7 +432,8 @@ static inline bool sw_plan_is_homebound(const struct sw_engine *engine, const st
 {
 	return job->home != SW_NO_PART && sw_rule_suspends(&job->seen) && !engine->config.terms.keeps_state;
 }
-/* Whether a job that waits may run on these GPUs, by its owner's wish and by where it was before this decision. */
+/* Whether a job that waits may run on these GPUs, by its owner's wish and by where it
+ * was before this decision. */
 bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t parts);
 
 /* ---- beside others (plan_beside.c), in parts (split.c), over others (plan_over.c, greedy.c),
@@ -449,7 +477,8 @@ static inline bool sw_plan_may_move(const struct sw_engine *engine)
 }
 /* Lets a paused job go on with what it had. SW_NO_ROOM: others have taken it. */
 enum sw_answer sw_plan_go(struct sw_plan *plan, struct sw_core_job *job);
-/* Lets all paused jobs go on; those that have no room for it are preempted, unless they are protected. */
+/* Lets all paused jobs go on; those that have no room for it are preempted,
+ * unless they are protected. */
 void sw_plan_rouse(struct sw_plan *plan);
 
 /* ---- the end of a plan (plan_commit.c) */
@@ -469,7 +498,7 @@ sw_ns sw_leases_next(const struct sw_engine *engine);
 /* The job's alarm, in the place of the one it had. */
 void sw_alarm_put(struct sw_engine *engine, struct sw_core_job *job, sw_ns due, sw_ns slack);
 void sw_alarm_drop(struct sw_engine *engine, uint32_t job);
-/* When an alarm with this slack must have rung; SW_TIME_NEVER: it wakes nobody. */
+/* When an alarm with this slack must have rung; SW_TIME_NEVER: it wakes none. */
 sw_ns sw_alarm_latest(sw_ns due, sw_ns slack);
 void sw_alarms_ring(struct sw_engine *engine);
 sw_ns sw_alarms_next(const struct sw_engine *engine);

@@ -1,7 +1,9 @@
-/* The terms of a world: everything that a driver tells the engine besides events, its policy and its cluster. A world file says them, and the simulator and the live controller hand on
- * the same value, so that a decision that was simulated is the one that is made.
+/* The terms of a world: everything that a driver tells the engine besides events, its policy and
+ * its cluster. A world file says them, and the simulator and the live controller hand on the same
+ * value, so that a decision that was simulated is the one that is made.
  *
- * Invariants of terms that an engine takes: no time is negative, and none is beyond SW_TERMS_TIME_MAX.
+ * Invariants of terms that an engine takes: no time is negative, and none is
+ * beyond SW_TERMS_TIME_MAX.
  */
 #ifndef SW_CORE_TERMS_H
 #define SW_CORE_TERMS_H
@@ -23,32 +25,42 @@ enum sw_moves {
 enum sw_sharing {
 	SW_SHARING_NONE = 0,
 	SW_SHARING_BY_PROFILES,
-	SW_SHARING_BY_STAGES, /* of an iteration, as the trace gives them; guaranteed jobs do not slow down; memory is always enough */
+	/* of an iteration, as the trace gives them; guaranteed jobs do not slow down;
+	 * memory is always enough */
+	SW_SHARING_BY_STAGES,
 	SW_SHARING_BY_SLICES, /* of time: jobs that have work for the GPU take turns (no MPS); by how busy the profiles keep it */
 };
 
 struct sw_terms {
 	sw_ns quantum_ns; /* a running job is not preempted before it ran this long */
-	/* What a stop and a start cost a job, roughly; 0: nothing. A job that was preempted often is protected for longer than the quantum, so that it cannot spend its life on
-	 * starting: this time after SW_PREEMPTIONS_PER_STEP preemptions, twice this after as many more, and so on up to SW_PREEMPTION_STEPS_MAX times. */
+	/* What a stop and a start cost a job, roughly; 0: nothing. A job that was preempted often
+	 * is protected for longer than the quantum, so that it cannot spend its life on starting:
+	 * this time after SW_PREEMPTIONS_PER_STEP preemptions, twice this after as many more, and
+	 * so on up to SW_PREEMPTION_STEPS_MAX times. */
 	sw_ns preemption_cost_ns;
-	bool keeps_state; /* preempted jobs can be resumed anywhere; otherwise they start anew, or stand where they ran if their stop rule says so */
+	/* preempted jobs can be resumed anywhere; otherwise they start anew, or stand where they
+	 * ran if their stop rule says so */
+	bool keeps_state;
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
 	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
 	bool tells_speed;     /* the world says at once how fast a job runs; one of which it says nothing runs at full speed */
-	/* Among equals, keep the places of one list that is sorted stably at every decision, also where running jobs do not all advance at full speed. Costs a pass over all jobs at
-	 * every decision; without it, only ties between jobs of different speed may fall differently. */
+	/* Among equals, keep the places of one list that is sorted stably at every decision, also
+	 * where running jobs do not all advance at full speed. Costs a pass over all jobs at every
+	 * decision; without it, only ties between jobs of different speed may fall differently. */
 	bool exact_ties;
 	uint8_t moves; /* enum sw_moves */
 	/* enum sw_stop_rule of jobs whose owner said nothing. */
 	uint8_t guaranteed_stop, opportunistic_stop;
 	/* These are for the predictor and the splitter, which the driver makes of them. */
 	uint8_t sharing; /* enum sw_sharing */
-	int64_t gate_milli; /* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate, all neighbours are alike */
+	/* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate,
+	 * all neighbours are alike */
+	int64_t gate_milli;
 	int64_t split_milli; /* step time of a job that is cut in two over GPUs of a node, of that whole; 0: nothing is split */
 };
 
-/* One row for each member: from this come the JSON of a record, its fingerprint, what people read, and the comparison of two values. */
+/* One row for each member: from this come the JSON of a record, its fingerprint, what people read,
+ * and the comparison of two values. */
 enum sw_term_kind {
 	SW_TERM_TIME,
 	SW_TERM_FLAG,
@@ -77,7 +89,8 @@ int sw_term_set(struct sw_terms *terms, const struct sw_term_row *row, int64_t v
 const struct sw_term_row *sw_terms_differ(const struct sw_terms *a, const struct sw_terms *b);
 int sw_terms_check(const struct sw_terms *terms, struct sw_err *err);
 
-/* Those that held in clusters before worlds were in the journal: no quantum, nothing kept, moves by restart. */
+/* Those that held in clusters before worlds were in the journal: no quantum, nothing
+ * kept, moves by restart. */
 extern const struct sw_terms sw_terms_unsaid;
 
 #endif

@@ -1,5 +1,6 @@
-/* The shape of a cluster: GPUs in link groups (NVLink or one PCIe switch) in nodes in racks (one InfiniBand domain) in the cluster.
- * A plain value whose nodes may change and never go; what is up, free or held is the ledger's. */
+/* The shape of a cluster: GPUs in link groups (NVLink or one PCIe switch) in nodes in racks (one
+ * InfiniBand domain) in the cluster. A plain value whose nodes may change and never go; what is up,
+ * free or held is the ledger's. */
 #ifndef SW_CORE_TOPOLOGY_H
 #define SW_CORE_TOPOLOGY_H
 
@@ -24,7 +25,8 @@ struct sw_topology_node {
 };
 
 #define SW_GPU_GONE UINT8_MAX
-/* A node that has other GPUs than it had: its shape now, and of each GPU that it had the number that it has now, if it is still there. */
+/* A node that has other GPUs than it had: its shape now, and of each GPU that it had the number
+ * that it has now, if it is still there. */
 struct sw_topology_change {
 	struct sw_topology_node shape; /* its rack stays, whatever this says */
 	uint8_t to[SW_NODE_GPUS_MAX];  /* SW_GPU_GONE */
@@ -49,13 +51,15 @@ int sw_topology_new(const struct sw_topology_node *nodes, uint32_t count, struct
 /* The same with room to grow; `nodes` may be none at all. */
 int sw_topology_copy(const struct sw_topology *other, struct sw_topology **ret_topology);
 int sw_topology_new_empty(struct sw_topology **ret_topology);
-/* Makes room for one more node of this shape: 0, SW_ENOMEM, SW_ELIMIT, or SW_EINPUT for a rack that is neither the last one nor the next. */
+/* Makes room for one more node of this shape: 0, SW_ENOMEM, SW_ELIMIT, or SW_EINPUT for a rack that
+ * is neither the last one nor the next. */
 int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_node *node);
 /* Adds a node for which room was made. */
 void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node);
 /* The node has this shape from now on; it fits, as one more would. */
 void sw_topology_change(struct sw_topology *topology, uint32_t node, const struct sw_topology_node *shape);
-/* Whether a node that is changed from `before` has less beside its GPUs, or smaller ones: then nobody knows who could stay. */
+/* Whether a node that is changed from `before` has less beside its GPUs, or smaller ones: then it
+ * is not known which jobs could stay. */
 bool sw_topology_has_less(const struct sw_topology_node *before, const struct sw_topology_node *after);
 /* These GPUs as they are numbered after the change, without those that are gone. */
 uint64_t sw_topology_renumber(const struct sw_topology_change *change, uint64_t mask);

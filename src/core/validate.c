@@ -1,4 +1,5 @@
-/* Re-derives everything that the engine keeps incrementally and compares. The numbers are those of engine.h and ledger.h. */
+/* Re-derives everything that the engine keeps incrementally and compares. The numbers are those of
+ * engine.h and ledger.h. */
 #include <stdlib.h>
 
 #include "core/state.h"
@@ -64,7 +65,7 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 	return 0;
 }
 
-/* Lanes are used again when nobody is left in them. */
+/* Lanes are used again when no job is left in them. */
 static int check_lanes(const struct sw_engine *engine, struct sw_err *err)
 {
 	const struct sw_order_book *book = &engine->order;

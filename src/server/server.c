@@ -109,8 +109,8 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 	if (op == NULL || sw_brain_tick(server->brain, sw_server_now(server), &op->records, &err) < 0 || op->records.count == 0) {
 		if (op != NULL)
 			sw_op_free(op);
-		/* Timers fire a little early: only where something is due, and brought nothing, is there
-		 * a pause. */
+		/* Timers fire a little early: only where something is due, and brought
+		 * nothing, is there a pause. */
 		int64_t wait_ns = sw_brain_next(server->brain) - sw_server_now(server);
 		set_tick(server, wait_ns > 0 ? wait_ns : TICK_LEAST_NS);
 		return;

@@ -99,7 +99,7 @@ static void test_spec(void **state)
 	sw_world_model_free(model);
 }
 
-/* Aim: a run time that nobody knew then is not known in a replay either: srtf takes the longer
+/* Aim: a run time that was not known then is not known in a replay either: srtf takes the longer
  * job, which came first, and not the shorter. */
 static void test_knows_no_more(void **state)
 {
