@@ -30,7 +30,7 @@ extern "C" {
 
 /* Raised when a struct below changes its layout; a shared object built for
  * another number is refused. */
-#define SW_POLICY_ABI 11
+#define SW_POLICY_ABI 12
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -595,6 +595,17 @@ const struct sw_job *sw_order_next_fresh(struct sw_plan *plan);
 void sw_alarm_set(struct sw_view *view, const struct sw_job *job, sw_ns due, sw_ns slack);
 void sw_alarm_clear(struct sw_view *view, const struct sw_job *job);
 
+/* Lists of jobs, by number from 0 below `list_count`. The core keeps the links, saves them and
+ * takes a job that has ended off all of them. What is not so (a number too large, a job that is
+ * not known) does nothing. */
+/* At the end, unless it is in already; or in submit order, which is searched from the end. */
+void sw_list_append(struct sw_view *view, uint32_t list, const struct sw_job *job);
+void sw_list_insert(struct sw_view *view, uint32_t list, const struct sw_job *job);
+void sw_list_remove(struct sw_view *view, uint32_t list, const struct sw_job *job);
+bool sw_list_has(const struct sw_view *view, uint32_t list, const struct sw_job *job);
+/* The one after it; NULL gives the first, and at the end NULL is given. */
+const struct sw_job *sw_list_next(const struct sw_view *view, uint32_t list, const struct sw_job *after);
+
 void sw_count_promotion(struct sw_view *view, const struct sw_job *job);
 
 /* ---- parameters */
@@ -665,6 +676,7 @@ struct sw_policy {
 	size_t state_size;	/* bytes of sw_view_state() */
 	size_t job_state_size;	/* bytes of sw_job_state() */
 	size_t node_state_size; /* bytes of sw_node_state() */
+	uint32_t list_count;	/* lists of jobs that the core keeps: sw_list_append() and its like */
 	size_t scratch_size;	/* bytes of sw_plan_scratch() */
 	/* For callbacks that serve several policies: sw_view_policy(view)->context. */
 	const void *context;

@@ -16,7 +16,7 @@
 
 static int give_policy_its_memory(struct sw_engine *engine)
 {
-	size_t per_job = engine->policy->job_state_size;
+	size_t per_job = sw_list_job_state_size(engine->policy);
 	free(engine->policy_state);
 	free(engine->scratch);
 	free(engine->node_states);
@@ -25,7 +25,7 @@ static int give_policy_its_memory(struct sw_engine *engine)
 	engine->job_states_each = per_job;
 	engine->node_states = NULL;
 	engine->node_states_capacity = 0;
-	engine->policy_state = calloc(1, engine->policy->state_size + 1);
+	engine->policy_state = calloc(1, sw_list_state_size(engine->policy) + 1);
 	engine->scratch = calloc(1, engine->policy->scratch_size + 1);
 	if (engine->policy_state == NULL || engine->scratch == NULL ||
 	    (per_job > 0 && sw_table_make_room(&engine->job_states, &engine->job_states_room, per_job, engine->jobs.room) < 0))

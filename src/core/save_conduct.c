@@ -84,8 +84,8 @@ static struct character character_of(const struct sw_policy *policy, const struc
 	struct character character = {
 		.format = CONDUCT_FORMAT,
 		.byte_order = 1, /* written as it lies in memory, like the policy's bytes */
-		.state_size = policy->state_size,
-		.job_state_size = policy->job_state_size,
+		.state_size = sw_list_state_size(policy),
+		.job_state_size = sw_list_job_state_size(policy),
 		.config = policy->node_state_size == 0 ? fingerprint(config) : sw_hash_u64(fingerprint(config), policy->node_state_size),
 	};
 	size_t length = strnlen(policy->name, sizeof character.policy - 1);
@@ -123,12 +123,12 @@ static bool is_zero(const char *bytes, size_t size)
 
 void sw_engine_save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 {
-	size_t per_job = engine->policy->job_state_size, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
+	size_t per_job = engine->job_states_each, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START;
 	struct character character = character_of(engine->policy, &engine->config);
 	pack_character(pack, &character);
 	pack_rest(pack, engine);
-	pack_own(pack, engine->policy_state, engine->policy->state_size, &sum);
+	pack_own(pack, engine->policy_state, sw_list_state_size(engine->policy), &sum);
 	if (nodes_size > 0)
 		pack_own(pack, engine->node_states, nodes_size, &sum);
 	sw_pack_count(pack, &engine->order.lanes.count);
@@ -203,13 +203,13 @@ static void load_place(struct sw_pack *pack, struct sw_engine *engine, struct sw
 
 static int load_mind(struct sw_pack *pack, struct sw_engine *engine)
 {
-	size_t per_job = engine->policy->job_state_size, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
+	size_t per_job = engine->job_states_each, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START, saved = 0;
 	pack_rest(pack, engine);
 	if (engine->order.seq < 1 || engine->order.seq > SEQ_MAX || engine->order.fresh_index < 0 || engine->order.fresh_index > SEQ_MAX ||
 	    engine->changes_next > SW_CHANGE_ALL)
 		sw_pack_fail(pack);
-	pack_own(pack, engine->policy_state, engine->policy->state_size, &sum);
+	pack_own(pack, engine->policy_state, sw_list_state_size(engine->policy), &sum);
 	if (nodes_size > 0)
 		pack_own(pack, engine->node_states, nodes_size, &sum);
 	int r = load_lanes(pack, &engine->order);

@@ -488,6 +488,23 @@ void sw_plan_commit(struct sw_plan *plan);
 /* ---- splitting (split.c) */
 bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
 
+/* ---- lists of policies (list.c) */
+static inline size_t sw_list_aligned(size_t size)
+{
+	return (size + 7) / 8 * 8;
+}
+/* What the policy and each job have of bytes: the policy's own, and the links of its lists. */
+static inline size_t sw_list_state_size(const struct sw_policy *policy)
+{
+	return policy->list_count == 0 ? policy->state_size : sw_list_aligned(policy->state_size) + 8 * (size_t)policy->list_count;
+}
+static inline size_t sw_list_job_state_size(const struct sw_policy *policy)
+{
+	return policy->list_count == 0 ? policy->job_state_size : sw_list_aligned(policy->job_state_size) + 8 * (size_t)policy->list_count;
+}
+/* Takes the job off all lists. */
+void sw_lists_drop(struct sw_engine *engine, const struct sw_core_job *job);
+
 /* ---- leases (lease.c) */
 /* After the job's state or its lease has changed. */
 void sw_lease_settle(struct sw_engine *engine, const struct sw_core_job *job);

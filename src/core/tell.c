@@ -96,6 +96,7 @@ void sw_tell_ended(struct sw_engine *engine, const struct sw_core_job *job)
 	sw_tell_change(engine, SW_CHANGE_RELEASES);
 	if (engine->policy->ended != NULL)
 		engine->policy->ended(&engine->view, &job->seen);
+	sw_lists_drop(engine, job);
 }
 
 void sw_tell_freed(struct sw_engine *engine, const struct sw_core_job *job)

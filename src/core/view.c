@@ -54,7 +54,7 @@ sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job)
 void *sw_job_state(struct sw_view *view, const struct sw_job *job)
 {
 	size_t size = view->engine->policy->job_state_size;
-	return size == 0 ? NULL : view->engine->job_states + size * job->id.v;
+	return size == 0 ? NULL : view->engine->job_states + view->engine->job_states_each * job->id.v;
 }
 
 /* Where it runs or stands. */

@@ -29,6 +29,7 @@
 #define RETRY_NS SECOND	       /* after a stop: look for another place */
 
 enum { AUTO, BUSY, PATIENCE, MURI };
+enum { PROMOTABLE, LISTS }; /* guaranteed jobs that run as opportunistic ones, in submit order */
 
 static const struct sw_param params[] = {
 	[AUTO] = {"auto", SW_PARAM_FLAG, "on",
@@ -43,15 +44,12 @@ static const struct sw_param params[] = {
 static const struct sw_order order = {.by_class = true, .ties = SW_TIES_BY_ARRIVAL};
 
 struct desk {
-	uint32_t first, last; /* of the list */
-	bool blocked;	      /* a guaranteed job has lost its patience */
-	bool over_quota;      /* a job was refused for its quota since something changed */
+	bool blocked;	 /* a guaranteed job has lost its patience */
+	bool over_quota; /* a job was refused for its quota since something changed */
 	struct sw_antman_muri muri;
 };
 
 struct card {
-	uint32_t before, after; /* in the list */
-	bool listed;
 	bool over_quota; /* when it was last tried */
 	struct sw_antman_muri_job muri;
 };
@@ -68,49 +66,15 @@ static int64_t key(struct sw_view *view, const struct sw_job *job)
 	return job->asked_class;
 }
 
-static const struct sw_job *job_of(struct sw_view *view, uint32_t number)
-{
-	return number == 0 ? NULL : sw_view_job(view, (struct sw_job_id){number - 1});
-}
-
-static struct card *card_of(struct sw_view *view, uint32_t number)
-{
-	return sw_job_state(view, job_of(view, number));
-}
-
-/* ---- the list of those that may be promoted */
-
-static void enlist(struct sw_view *view, const struct sw_job *job)
-{
-	struct desk *desk = sw_view_state(view);
-	struct card *card = sw_job_state(view, job);
-	uint32_t before = desk->last, number = job->id.v + 1;
-	if (card->listed)
-		return;
-	while (before > number)
-		before = card_of(view, before)->before;
-	card->before = before;
-	card->after = before == 0 ? desk->first : card_of(view, before)->after;
-	*(before == 0 ? &desk->first : &card_of(view, before)->after) = number;
-	*(card->after == 0 ? &desk->last : &card_of(view, card->after)->before) = number;
-	card->listed = true;
-}
-
 static void delist(struct sw_view *view, const struct sw_job *job)
 {
-	struct desk *desk = sw_view_state(view);
-	struct card *card = sw_job_state(view, job);
-	if (!card->listed)
-		return;
-	*(card->before == 0 ? &desk->first : &card_of(view, card->before)->after) = card->after;
-	*(card->after == 0 ? &desk->last : &card_of(view, card->after)->before) = card->before;
-	card->listed = false;
+	sw_list_remove(view, PROMOTABLE, job);
 }
 
 static void started(struct sw_view *view, const struct sw_job *job)
 {
 	if (job->asked_class == SW_CLASS_GUARANTEED && job->job_class == SW_CLASS_OPPORTUNISTIC)
-		enlist(view, job);
+		sw_list_insert(view, PROMOTABLE, job);
 	else
 		delist(view, job);
 }
@@ -129,8 +93,8 @@ struct turn {
 	struct sw_plan *plan;
 	struct sw_view *view;
 	struct desk *desk;
-	bool changed;  /* one that found no place may find one now */
-	uint32_t next; /* of the list */
+	bool changed;		   /* one that found no place may find one now */
+	const struct sw_job *next; /* of those that may be promoted */
 	uint32_t misses, promote_misses;
 	bool lending; /* opportunistic jobs may start */
 };
@@ -155,10 +119,10 @@ static void promote(struct turn *turn, uint32_t number)
 	/* Where nothing has changed, a quota may have. */
 	if (turn->desk->blocked || !(turn->changed || turn->desk->over_quota))
 		return;
-	while (turn->next != 0 && turn->next < number && turn->promote_misses < PROMOTE_MISSES_MAX) {
-		const struct sw_job *job = job_of(turn->view, turn->next);
-		const struct card *card = card_of(turn->view, turn->next);
-		turn->next = card->after;
+	while (turn->next != NULL && turn->next->id.v < number && turn->promote_misses < PROMOTE_MISSES_MAX) {
+		const struct sw_job *job = turn->next;
+		const struct card *card = sw_job_state(turn->view, job);
+		turn->next = sw_list_next(turn->view, PROMOTABLE, job);
 		/* One of them may have made way in this decision. */
 		if ((!turn->changed && !card->over_quota) || job->state != SW_JOB_RUNNING)
 			continue;
@@ -226,7 +190,7 @@ static sw_ns decide(struct sw_plan *plan)
 		sw_antman_muri_decide(plan, &desk->muri, muri_card);
 		return SW_TIME_NEVER;
 	}
-	struct turn turn = {.plan = plan, .view = view, .desk = desk, .next = desk->first, .lending = true};
+	struct turn turn = {.plan = plan, .view = view, .desk = desk, .next = sw_list_next(view, PROMOTABLE, NULL), .lending = true};
 	turn.changed = (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_STOPS | SW_CHANGE_ALARMS | SW_CHANGE_PROTECTION)) != 0;
 	desk->blocked &= !turn.changed;
 	desk->over_quota &= !turn.changed;
@@ -258,11 +222,11 @@ const struct sw_policy sw_policy_antman = {
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct desk),
 	.job_state_size = sizeof(struct card),
+	.list_count = LISTS,
 	.order = &order,
 	.key = key,
 	.started = started,
 	.stopped = stopped,
-	.ended = delist,
 	.decide = decide,
 	.explain = explain,
 };

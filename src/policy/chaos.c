@@ -3,6 +3,8 @@
  * the engine must throw it out. For tests; it also shows every verb. */
 #include <sharewell/policy.h>
 
+#define LISTS 2u
+
 enum { MANNERS, SLOTH };
 
 static const struct sw_param params[] = {
@@ -275,6 +277,24 @@ static void expired(struct sw_view *view, const struct sw_job *job)
 	scribble->expired = job->id.v;
 }
 
+/* On and off lists, one of which does not exist. */
+static void list(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	uint32_t which = (uint32_t)sw_view_random(view, LISTS + 1);
+	switch (sw_view_random(view, 3)) {
+	case 0:
+		sw_list_append(view, which, job);
+		break;
+	case 1:
+		sw_list_insert(view, which, job);
+		break;
+	default:
+		sw_list_remove(view, which, sw_list_next(view, which, sw_list_has(view, which, job) ? job : NULL));
+		break;
+	}
+}
+
 static void rude(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
@@ -351,6 +371,7 @@ static sw_ns decide(struct sw_plan *plan)
 		const struct sw_job *job = any_job(view);
 		if (job == NULL)
 			break;
+		list(plan, job);
 		if (!chance(view, sw_view_param(view, MANNERS)->number))
 			rude(plan, job);
 		else if (chance(view, 20))
@@ -368,7 +389,8 @@ const struct sw_policy sw_policy_chaos = {
 	.params = params,
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct scribble),
-	.job_state_size = 8,
+	.job_state_size = 5, /* not aligned */
+	.list_count = LISTS,
 	.scratch_size = sizeof(struct scratch),
 	.context = &scatter,
 	.pauses = true,

@@ -568,6 +568,7 @@ bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
 		.state_size = aligned(base->state_size) + sizeof(struct desk),
 		.job_state_size = aligned(base->job_state_size) + sizeof(struct seat),
 		.node_state_size = base->node_state_size,
+		.list_count = base->list_count,
 		.context = base,
 		.order = base->order,
 		.key = base->key,

@@ -1,0 +1,137 @@
+/* Lists of jobs whose links the core keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scripted.h"
+
+enum { QUEUE, SORTED, LISTS };
+
+static const struct sw_policy listing = {.abi = SW_POLICY_ABI,
+					 .name = "listing",
+					 .about = "has lists",
+					 .state_size = 3,
+					 .job_state_size = 5,
+					 .list_count = LISTS,
+					 .decide = scripted_decide};
+
+static void open_listing(struct rig *rig, uint32_t jobs)
+{
+	script = NULL;
+	rig_open(rig, two_by_two, 2, (struct sw_engine_config){.policy = &listing}, NULL);
+	for (uint32_t i = 0; i < jobs; i++)
+		rig_submit_plain(rig, 0, 1, 100);
+}
+
+/* The ids on the list, one digit each. */
+static const char *ids(const struct sw_view *view, uint32_t list)
+{
+	static char text[16];
+	size_t length = 0;
+	for (const struct sw_job *job = sw_list_next(view, list, NULL); job != NULL; job = sw_list_next(view, list, job))
+		text[length++] = (char)('0' + job->id.v);
+	text[length] = '\0';
+	return text;
+}
+
+static void fill(struct sw_plan *plan)
+{
+	static const uint32_t order[] = {2, 0, 3, 1, 0};
+	struct sw_view *view = sw_plan_view(plan);
+	for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+		sw_list_append(view, QUEUE, job_of(plan, order[i]));
+		sw_list_insert(view, SORTED, job_of(plan, order[i]));
+	}
+	assert_string_equal(ids(view, QUEUE), "2031");
+	assert_string_equal(ids(view, SORTED), "0123");
+	memset(sw_view_state(view), 0xff, listing.state_size);
+	for (uint32_t id = 0; id < 4; id++)
+		memset(sw_job_state(view, job_of(plan, id)), 0xff, listing.job_state_size);
+	assert_string_equal(ids(view, QUEUE), "2031");
+}
+
+static void take_off(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	sw_list_remove(view, QUEUE, job_of(plan, 2));
+	sw_list_remove(view, QUEUE, job_of(plan, 1));
+	sw_list_remove(view, QUEUE, job_of(plan, 1));
+	assert_string_equal(ids(view, QUEUE), "03");
+	assert_false(sw_list_has(view, QUEUE, job_of(plan, 1)));
+	assert_true(sw_list_has(view, SORTED, job_of(plan, 1)));
+	sw_list_append(view, QUEUE, job_of(plan, 1));
+	assert_string_equal(ids(view, QUEUE), "031");
+	/* What is not so does nothing. */
+	sw_list_append(view, LISTS, job_of(plan, 2));
+	sw_list_append(view, QUEUE, &made_up);
+	sw_list_append(view, QUEUE, NULL);
+	sw_list_remove(view, LISTS, job_of(plan, 0));
+	sw_list_remove(view, QUEUE, &made_up);
+	assert_null(sw_list_next(view, LISTS, NULL));
+	assert_null(sw_list_next(view, QUEUE, job_of(plan, 2)));
+	assert_string_equal(ids(view, QUEUE), "031");
+}
+
+/* Aim: jobs are appended and inserted once, in their order, taken off wherever they are, and the
+ * policy's own bytes and the links do not touch. */
+static void test_lists(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_listing(&rig, 4);
+	run_script(&rig, 1, fill);
+	run_script(&rig, 2, take_off);
+	rig_close(&rig);
+}
+
+/* Aim: a job that ends is taken off every list, and no list takes it any more. */
+static void test_ended(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_listing(&rig, 4);
+	run_script(&rig, 1, fill);
+	struct sw_view *view = (struct sw_view *)(uintptr_t)sw_engine_view(rig.engine);
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_CANCEL, .job = {0}});
+	assert_string_equal(ids(view, QUEUE), "231");
+	assert_string_equal(ids(view, SORTED), "123");
+	sw_list_append(view, QUEUE, rig_job(&rig, 0));
+	assert_string_equal(ids(view, QUEUE), "231");
+	rig_close(&rig);
+}
+
+/* Aim: lists are saved and loaded with the policy's bytes. */
+static void test_saved(void **state)
+{
+	(void)state;
+	struct sw_err err = {0};
+	struct sw_pack bytes = {0};
+	struct sw_engine *loaded = NULL;
+	struct rig rig;
+	bool adopted = true;
+	open_listing(&rig, 4);
+	run_script(&rig, 1, fill);
+	sw_engine_save(rig.engine, &bytes);
+	const struct sw_engine_config config = {.policy = &listing, .params = rig.params, .placement = &sw_placement_count};
+	rig_must(sw_engine_load(&config, bytes.bytes, bytes.size, &loaded, &adopted, &err), &err);
+	assert_false(adopted);
+	assert_string_equal(ids(sw_engine_view(loaded), QUEUE), "2031");
+	assert_string_equal(ids(sw_engine_view(loaded), SORTED), "0123");
+	sw_engine_free(loaded);
+	sw_pack_release(&bytes);
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_saved),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
