@@ -17,8 +17,8 @@
 /* Whether and how a running job comes to other GPUs. */
 enum sw_moves {
 	SW_MOVES_FREELY = 0, /* any decision may move or resize it */
-	/* Only where the policy itself asks for it. Within its node a run that can goes on (move.c);
-	 * else it is stopped, and the next one started there. */
+	/* Only where the policy itself asks for it. Within its node a run that can goes on
+	 * (move.c); else it is stopped, and the next one started there. */
 	SW_MOVES_RESTART,
 	SW_MOVES_NEVER,
 };
