@@ -6,7 +6,7 @@
 #include "agent/supervisor/supervisor.h"
 #include "cli/catalogue.h"
 #include "cli/daemon.h"
-#include "cli/doors.h"
+#include "cli/endpoint.h"
 #include "cli/lost.h"
 #include "cli/message.h"
 #include "cli/own_profiles.h"
@@ -18,7 +18,7 @@
 
 struct values {
 	const char *state, *policy, *placement, *plugin, *failures, *world;
-	struct sw_cli_doors doors;
+	struct sw_cli_endpoint endpoint;
 	struct sw_cli_lost lost;
 	uint64_t validate_every;
 };
@@ -28,7 +28,7 @@ static void ready(void *user, const struct sw_controller_place *place)
 	const struct values *values = user;
 	char text[PATH_MAX + 128], address[128] = "-";
 	/* With an authority's certificate no fingerprint is needed. */
-	const char *pin = place->pin != NULL && values->doors.self_signed ? place->pin : "";
+	const char *pin = place->pin != NULL && values->endpoint.self_signed ? place->pin : "";
 	if (place->address != NULL)
 		snprintf(address, sizeof address, "%s://%s", place->pin != NULL ? "https" : "http", place->address);
 	if (getenv(SW_CLI_READY_FD) == NULL) {
@@ -36,7 +36,7 @@ static void ready(void *user, const struct sw_controller_place *place)
 				  place->address != NULL ? address : "", (unsigned long long)place->jobs);
 		/* Words for a terminal: they are not looked for in a log. */
 		if (!sw_cli_stamps_messages())
-			sw_cli_doors_print(address, pin, stderr);
+			sw_cli_endpoint_print(address, pin, stderr);
 	}
 	snprintf(text, sizeof text, "%s %s\n", address, pin);
 	sw_cli_say_ready(text);
@@ -53,7 +53,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	struct sw_cli_places places;
 	char address[32], logs[PATH_MAX + 8], slowdowns[PATH_MAX + 20], certificate[PATH_MAX + 8], key[PATH_MAX + 8], profiles[PATH_MAX];
 	const char *listen = NULL;
-	const struct sw_cli_doors *doors = &values->doors;
+	const struct sw_cli_endpoint *endpoint = &values->endpoint;
 	struct values copy = *values; /* for ready(), which is given what it may write */
 	SW_CLEANUP(release_users) sw_cli_users operators = {0};
 	const struct sw_policy *plugin = NULL;
@@ -62,31 +62,31 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	sw_cli_daemon_begin();
 	int r = values->plugin != NULL ? sw_cli_load_live_policy(values->plugin, &plugin, err) : 0;
 	r = r < 0 ? r : sw_controller_load_world(values->world, &world, err);
-	r = r < 0 ? r : sw_cli_doors_places(doors, values->state, &places, err);
-	r = r < 0 ? r : sw_cli_doors_check(doors, failures, err);
-	r = r < 0 ? r : sw_cli_doors_address(doors, address, &listen, err);
-	r = r < 0 ? r : sw_cli_doors_operators(doors, &operators, err);
-	r = r < 0 ? r : sw_cli_places_make(&places, doors->all_users, err);
+	r = r < 0 ? r : sw_cli_endpoint_places(endpoint, values->state, &places, err);
+	r = r < 0 ? r : sw_cli_endpoint_check(endpoint, failures, err);
+	r = r < 0 ? r : sw_cli_endpoint_address(endpoint, address, &listen, err);
+	r = r < 0 ? r : sw_cli_endpoint_operators(endpoint, &operators, err);
+	r = r < 0 ? r : sw_cli_places_make(&places, endpoint->all_users, err);
 	r = r < 0 ? r : sw_tokens_make(places.tokens, err);
-	r = r < 0 ? r : sw_cli_own_profiles_path(values->state, doors->all_users, profiles, err);
+	r = r < 0 ? r : sw_cli_own_profiles_path(values->state, endpoint->all_users, profiles, err);
 	if (r < 0)
 		return r;
 	snprintf(logs, sizeof logs, "%s/logs", places.state);
 	snprintf(slowdowns, sizeof slowdowns, "%s/slowdowns.json", places.state);
 	snprintf(certificate, sizeof certificate, "%s/tls.crt", places.state);
 	snprintf(key, sizeof key, "%s/tls.key", places.state);
-	r = doors->self_signed ? sw_certificate_make(certificate, key, err) : 0;
+	r = endpoint->self_signed ? sw_certificate_make(certificate, key, err) : 0;
 	if (r < 0)
 		return r;
 	struct sw_controller_options options = {
 		.journal_path = places.journal,
 		.socket_path = places.socket,
-		.socket_for_all = doors->all_users,
+		.socket_for_all = endpoint->all_users,
 		.operators = operators.items,
 		.operator_count = operators.count,
 		.listen = listen,
-		.tls_certificate = doors->self_signed ? certificate : doors->tls_cert,
-		.tls_key = doors->self_signed ? key : doors->tls_key,
+		.tls_certificate = endpoint->self_signed ? certificate : endpoint->tls_cert,
+		.tls_key = endpoint->self_signed ? key : endpoint->tls_key,
 		.tokens_path = places.tokens,
 		.runs_folder = places.runs,
 		.logs_folder = logs,
@@ -102,9 +102,9 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.on_note = sw_cli_daemon_note,
 		.user = &copy,
 	};
-	r = doors->bounds != NULL ? sw_user_bounds_parse(doors->bounds, &options.bounds, err) : 0;
+	r = endpoint->bounds != NULL ? sw_user_bounds_parse(endpoint->bounds, &options.bounds, err) : 0;
 	r = r < 0 ? r : sw_cli_lost_read(&values->lost, &options, err);
-	r = r < 0 ? r : sw_cli_doors_keep(doors, &options, err);
+	r = r < 0 ? r : sw_cli_endpoint_keep(endpoint, &options, err);
 	return r < 0 ? r : sw_controller_run(&options, err);
 }
 
@@ -126,7 +126,7 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, plugin)},
 	SW_CLI_LOST_OPTIONS(struct values),
 	SW_CLI_VALIDATE_OPTION(struct values),
-	SW_CLI_DOOR_OPTIONS(struct values),
+	SW_CLI_ENDPOINT_OPTIONS(struct values),
 };
 
 static const struct sw_cli_example examples[] = {

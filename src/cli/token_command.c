@@ -9,7 +9,7 @@
 #include "api/routes.h"
 #include "api/when.h"
 #include "base/number.h"
-#include "cli/doors.h"
+#include "cli/endpoint.h"
 #include "cli/live.h"
 #include "server/tokens.h"
 

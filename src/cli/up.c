@@ -22,7 +22,7 @@
 #include "cli/catalogue.h"
 #include "cli/connect.h"
 #include "cli/daemon.h"
-#include "cli/doors.h"
+#include "cli/endpoint.h"
 #include "cli/gpu_rules.h"
 #include "cli/live.h"
 #include "cli/lost.h"
@@ -44,7 +44,7 @@ enum { CONTROLLER = 0, AGENT, CHILDREN };
 struct values {
 	const char *gpus, *policy, *placement, *plugin, *world, *state, *node;
 	struct sw_cli_gpu_rules rules;
-	struct sw_cli_doors doors;
+	struct sw_cli_endpoint endpoint;
 	struct sw_cli_lost lost;
 	uint64_t validate_every;
 	bool detach;
@@ -246,7 +246,7 @@ static int take_lock(const struct cluster *cluster, struct sw_err *err)
 
 static void print_places(const struct values *values, const struct cluster *cluster, FILE *out)
 {
-	bool named = values->state != NULL && !values->doors.all_users;
+	bool named = values->state != NULL && !values->endpoint.all_users;
 	char address[256];
 	snprintf(address, sizeof address, "%s", cluster->address);
 	char *pin = strchr(address, ' ');
@@ -258,7 +258,7 @@ static void print_places(const struct values *values, const struct cluster *clus
 		fputs("There are no GPUs here, and jobs wait for some. '--gpus examples/gpus.yaml' makes believe there are four.\n", out);
 	if (named)
 		fprintf(out, "Other terminals find it after:\n  export SHAREWELL_STATE=%s\n", cluster->places.state);
-	sw_cli_doors_print(address, pin != NULL ? pin : "", out);
+	sw_cli_endpoint_print(address, pin != NULL ? pin : "", out);
 	fputs("Submit a job:\n  sharewell submit -- sh -c 'echo hello from $SHAREWELL_NODE'\n", out);
 	fflush(out);
 }
@@ -282,7 +282,7 @@ static void add_words(struct child *child, const char *const (*pairs)[2], size_t
 /* Places are named to both: they would look for their own elsewhere. */
 static void plan_children(const struct values *values, struct cluster *cluster)
 {
-	const struct sw_cli_doors *doors = &values->doors;
+	const struct sw_cli_endpoint *endpoint = &values->endpoint;
 	snprintf(cluster->validate_every, sizeof cluster->validate_every, "%llu", (unsigned long long)values->validate_every);
 	const char *const for_controller[][2] = {
 		{NULL, "sharewell"},
@@ -296,18 +296,18 @@ static void plan_children(const struct values *values, struct cluster *cluster)
 		{"--on-lost-restart", values->lost.classes},
 		{"--unreachable-after", values->lost.after},
 		{"--validate-every", cluster->validate_every},
-		{"--port", doors->port},
-		{"--listen", doors->listen},
-		{"--tls-cert", doors->tls_cert},
-		{"--tls-key", doors->tls_key},
-		{"--operators", doors->operators},
-		{"--bounds", doors->bounds},
-		{"--keep-jobs", doors->keep_jobs},
-		{"--keep-for", doors->keep_for},
-		{"--keep-history", doors->keep_history},
-		{"--keep-events", doors->keep_events},
-		{NULL, doors->self_signed ? "--tls-self-signed" : NULL},
-		{NULL, doors->all_users ? "--all-users" : NULL},
+		{"--port", endpoint->port},
+		{"--listen", endpoint->listen},
+		{"--tls-cert", endpoint->tls_cert},
+		{"--tls-key", endpoint->tls_key},
+		{"--operators", endpoint->operators},
+		{"--bounds", endpoint->bounds},
+		{"--keep-jobs", endpoint->keep_jobs},
+		{"--keep-for", endpoint->keep_for},
+		{"--keep-history", endpoint->keep_history},
+		{"--keep-events", endpoint->keep_events},
+		{NULL, endpoint->self_signed ? "--tls-self-signed" : NULL},
+		{NULL, endpoint->all_users ? "--all-users" : NULL},
 	};
 	const char *const for_agent[][2] = {
 		{NULL, "sharewell"},
@@ -431,8 +431,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	const struct values *values = call->values;
 	static struct cluster cluster;
 	int ready = -1;
-	int r = sw_cli_doors_places(&values->doors, values->state, &cluster.places, err);
-	if (r == 0 && values->doors.all_users && geteuid() != 0) {
+	int r = sw_cli_endpoint_places(&values->endpoint, values->state, &cluster.places, err);
+	if (r == 0 && values->endpoint.all_users && geteuid() != 0) {
 		sw_err_set(err, SW_EDENIED, "only root can start jobs of all users");
 		sw_err_hint(err, "Without --all-users the cluster is yours alone.");
 		return SW_EDENIED;
@@ -443,11 +443,11 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	if (r == 0 && values->rules.host_memory != NULL)
 		r = sw_cli_share_size("host-memory", values->rules.host_memory, &host_bytes, err);
 	r = r < 0 ? r : sw_controller_load_world(values->world, &world, err);
-	r = r < 0 ? r : sw_cli_doors_check(&values->doors, getenv(SW_FAILURES_VARIABLE), err);
+	r = r < 0 ? r : sw_cli_endpoint_check(&values->endpoint, getenv(SW_FAILURES_VARIABLE), err);
 	if (r == 0 && values->plugin != NULL)
 		r = sw_cli_load_live_policy(values->plugin, &plugin, err);
 	r = r < 0 ? r : look_at_gpus(values->gpus, &cluster, err);
-	r = r < 0 ? r : sw_cli_places_make(&cluster.places, values->doors.all_users, err);
+	r = r < 0 ? r : sw_cli_places_make(&cluster.places, values->endpoint.all_users, err);
 	if (r < 0)
 		return r;
 	snprintf(cluster.place, sizeof cluster.place, "unix:%s", cluster.places.socket);
@@ -486,7 +486,7 @@ static const struct sw_cli_option options[] = {
 	{"detach", 'd', .about = "go on in the background", .offset = offsetof(struct values, detach)},
 	SW_CLI_LOST_OPTIONS(struct values),
 	SW_CLI_VALIDATE_OPTION(struct values),
-	SW_CLI_DOOR_OPTIONS(struct values),
+	SW_CLI_ENDPOINT_OPTIONS(struct values),
 };
 
 static const struct sw_cli_example examples[] = {

@@ -546,14 +546,14 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	snprintf(text + used, size - used, "; %s", why);
 }
 
-bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
+bool sw_packed_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
 {
 	struct sw_packed *packed = ret_packed;
-	if (base->order == NULL || base->decide != NULL || base->param_count + OWN_PARAMS > SW_PACK_PARAMS_MAX ||
-	    strlen(base->name) + sizeof SW_PACK_SUFFIX > sizeof packed->name)
+	if (base->order == NULL || base->decide != NULL || base->param_count + OWN_PARAMS > SW_PACKED_PARAMS_MAX ||
+	    strlen(base->name) + sizeof SW_PACKED_SUFFIX > sizeof packed->name)
 		return false;
 	*packed = (struct sw_packed){0};
-	snprintf(packed->name, sizeof packed->name, "%s" SW_PACK_SUFFIX, base->name);
+	snprintf(packed->name, sizeof packed->name, "%s" SW_PACKED_SUFFIX, base->name);
 	snprintf(packed->about, sizeof packed->about, "%s, and whoever finds no place beside a running job with which it does well",
 		 base->name);
 	if (base->param_count > 0)

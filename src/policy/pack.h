@@ -5,19 +5,19 @@
 
 #include <sharewell/policy.h>
 
-#define SW_PACK_SUFFIX "+pack"
-#define SW_PACK_PARAMS_MAX 24u
+#define SW_PACKED_SUFFIX "+pack"
+#define SW_PACKED_PARAMS_MAX 24u
 
 /* A policy made of another. */
 struct sw_packed {
 	struct sw_policy policy;
 	char name[64];
 	char about[160];
-	struct sw_param params[SW_PACK_PARAMS_MAX]; /* the base's, then ours */
+	struct sw_param params[SW_PACKED_PARAMS_MAX]; /* the base's, then ours */
 };
 
 /* Makes it; `ret_packed` must stay where it is. False: the base decides by itself which job runs
  * where, so it is no order to pack by, or has too many parameters. */
-bool sw_pack_onto(const struct sw_policy *base, struct sw_packed *ret_packed);
+bool sw_packed_onto(const struct sw_policy *base, struct sw_packed *ret_packed);
 
 #endif

@@ -35,7 +35,7 @@ static size_t packed_count;
 __attribute__((constructor)) static void make_packed(void)
 {
 	for (size_t p = 0; sw_policies[p] != NULL && packed_count < PACKED_MAX; p++)
-		packed_count += sw_pack_onto(sw_policies[p], &packed[packed_count]);
+		packed_count += sw_packed_onto(sw_policies[p], &packed[packed_count]);
 }
 
 const struct sw_policy *sw_policies_packed(size_t index)

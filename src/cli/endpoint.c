@@ -1,4 +1,4 @@
-#include "cli/doors.h"
+#include "cli/endpoint.h"
 
 #include <pwd.h>
 #include <string.h>
@@ -16,31 +16,31 @@ static int refuse(struct sw_err *err, const char *detail, const char *hint)
 	return SW_EINPUT;
 }
 
-static int check(const struct sw_cli_doors *doors, struct sw_err *err)
+static int check(const struct sw_cli_endpoint *endpoint, struct sw_err *err)
 {
-	if (doors->port != NULL && doors->listen != NULL)
+	if (endpoint->port != NULL && endpoint->listen != NULL)
 		return refuse(err, "--port is one of 127.0.0.1, and --listen names another address", "Give one of them.");
-	if ((doors->tls_cert != NULL) != (doors->tls_key != NULL))
+	if ((endpoint->tls_cert != NULL) != (endpoint->tls_key != NULL))
 		return refuse(err, "a certificate and its key are needed both", "Give --tls-cert and --tls-key.");
-	if (doors->self_signed && doors->tls_cert != NULL)
+	if (endpoint->self_signed && endpoint->tls_cert != NULL)
 		return refuse(err, "a certificate is given, and one is to be made", "Give --tls-cert and --tls-key, or --tls-self-signed.");
 	return 0;
 }
 
-int sw_cli_doors_places(const struct sw_cli_doors *doors, const char *state, struct sw_cli_places *ret_places, struct sw_err *err)
+int sw_cli_endpoint_places(const struct sw_cli_endpoint *endpoint, const char *state, struct sw_cli_places *ret_places, struct sw_err *err)
 {
 	struct sw_cli_places places;
-	int r = check(doors, err);
-	r = r < 0 ? r : sw_cli_places(state, doors->all_users, &places, err);
+	int r = check(endpoint, err);
+	r = r < 0 ? r : sw_cli_places(state, endpoint->all_users, &places, err);
 	if (r < 0)
 		return r;
-	if (doors->socket != NULL && (doors->socket[0] != '/' || strlen(doors->socket) > 107)) {
-		sw_err_set(err, SW_EINPUT, "--socket cannot be '%.200s'", doors->socket);
+	if (endpoint->socket != NULL && (endpoint->socket[0] != '/' || strlen(endpoint->socket) > 107)) {
+		sw_err_set(err, SW_EINPUT, "--socket cannot be '%.200s'", endpoint->socket);
 		sw_err_detail(err, "it takes an absolute path of at most 107 bytes");
 		return SW_EINPUT;
 	}
-	if (doors->socket != NULL)
-		snprintf(places.socket, sizeof places.socket, "%s", doors->socket);
+	if (endpoint->socket != NULL)
+		snprintf(places.socket, sizeof places.socket, "%s", endpoint->socket);
 	*ret_places = places;
 	return 0;
 }
@@ -59,9 +59,9 @@ int sw_cli_user(const char *word, uint32_t *ret_uid, uint32_t *ret_gid, struct s
 	return 0;
 }
 
-int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users, struct sw_err *err)
+int sw_cli_endpoint_operators(const struct sw_cli_endpoint *endpoint, sw_cli_users *users, struct sw_err *err)
 {
-	SW_CLEANUP(sw_freep) char *copy = strdup(doors->operators != NULL ? doors->operators : "");
+	SW_CLEANUP(sw_freep) char *copy = strdup(endpoint->operators != NULL ? endpoint->operators : "");
 	if (copy == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	char *rest = copy;
@@ -80,11 +80,11 @@ int sw_cli_doors_operators(const struct sw_cli_doors *doors, sw_cli_users *users
 	return 0;
 }
 
-int sw_cli_doors_address(const struct sw_cli_doors *doors, char buffer[32], const char **ret_address, struct sw_err *err)
+int sw_cli_endpoint_address(const struct sw_cli_endpoint *endpoint, char buffer[32], const char **ret_address, struct sw_err *err)
 {
-	const char *port = doors->port;
-	if (doors->listen != NULL) {
-		*ret_address = doors->listen;
+	const char *port = endpoint->port;
+	if (endpoint->listen != NULL) {
+		*ret_address = endpoint->listen;
 		return 0;
 	}
 	uint64_t number = 0;
@@ -129,37 +129,37 @@ static int read_either(const char *option, const char *text, const char *or_else
 	return counts ? read_number(option, text, UINT32_MAX, ret_number, err) : read_time(option, text, or_else, ret_ns, err);
 }
 
-int sw_cli_doors_keep(const struct sw_cli_doors *doors, struct sw_controller_options *options, struct sw_err *err)
+int sw_cli_endpoint_keep(const struct sw_cli_endpoint *endpoint, struct sw_controller_options *options, struct sw_err *err)
 {
 	uint64_t jobs = 0;
-	int r = doors->keep_jobs != NULL ? read_number("keep-jobs", doors->keep_jobs, 10000000, &jobs, err) : 0;
-	if (r == 0 && doors->keep_for != NULL)
-		r = read_time("keep-for", doors->keep_for, "", &options->keep_for_ns, err);
+	int r = endpoint->keep_jobs != NULL ? read_number("keep-jobs", endpoint->keep_jobs, 10000000, &jobs, err) : 0;
+	if (r == 0 && endpoint->keep_for != NULL)
+		r = read_time("keep-for", endpoint->keep_for, "", &options->keep_for_ns, err);
 	if (r == 0)
-		r = read_either("keep-history", doors->keep_history, ", or a number of jobs", &options->keep_history,
+		r = read_either("keep-history", endpoint->keep_history, ", or a number of jobs", &options->keep_history,
 				&options->keep_history_ns, err);
 	if (r == 0)
-		r = read_either("keep-events", doors->keep_events, ", or a number of events", &options->keep_events,
+		r = read_either("keep-events", endpoint->keep_events, ", or a number of events", &options->keep_events,
 				&options->keep_events_ns, err);
 	options->keep_jobs = (uint32_t)jobs;
 	return r;
 }
 
-int sw_cli_doors_check(const struct sw_cli_doors *doors, const char *failures, struct sw_err *err)
+int sw_cli_endpoint_check(const struct sw_cli_endpoint *endpoint, const char *failures, struct sw_err *err)
 {
 	sw_cli_users operators = {0};
 	char address[32];
-	struct sw_controller_options options = {.tls_certificate = doors->tls_cert, .tls_key = doors->tls_key, .failures = failures};
-	int r = sw_cli_doors_operators(doors, &operators, err);
+	struct sw_controller_options options = {.tls_certificate = endpoint->tls_cert, .tls_key = endpoint->tls_key, .failures = failures};
+	int r = sw_cli_endpoint_operators(endpoint, &operators, err);
 	sw_vec_free(&operators);
-	r = r < 0 ? r : sw_cli_doors_address(doors, address, &options.listen, err);
-	if (r == 0 && doors->bounds != NULL)
-		r = sw_user_bounds_parse(doors->bounds, &options.bounds, err);
-	r = r < 0 ? r : sw_cli_doors_keep(doors, &options, err);
-	return r < 0 ? r : sw_controller_check(&options, doors->self_signed, err);
+	r = r < 0 ? r : sw_cli_endpoint_address(endpoint, address, &options.listen, err);
+	if (r == 0 && endpoint->bounds != NULL)
+		r = sw_user_bounds_parse(endpoint->bounds, &options.bounds, err);
+	r = r < 0 ? r : sw_cli_endpoint_keep(endpoint, &options, err);
+	return r < 0 ? r : sw_controller_check(&options, endpoint->self_signed, err);
 }
 
-void sw_cli_doors_print(const char *address, const char *pin, FILE *out)
+void sw_cli_endpoint_print(const char *address, const char *pin, FILE *out)
 {
 	const char *colon = strrchr(address, ':');
 	char host[256] = "";
