@@ -1,5 +1,4 @@
 /* The fold: journal records applied to the state, one by one. */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,9 +68,11 @@ int sw_brain_tell(struct sw_brain *brain, struct sw_event fact, struct sw_err *e
 {
 	struct sw_step outcome;
 	int r = sw_engine_hear(brain->engine, brain->now, &fact, 1, &outcome, err);
-	/* Nothing follows from it: the engine wakes when it would have. */
-	assert(r < 0 || outcome.command_count == 0);
-	return r;
+	if (r < 0)
+		return r;
+	/* The engine wakes when it would have. After a change of policy it refuses the jobs that have no
+	 * place any more as soon as it hears anything. */
+	return sw_brain_obey(brain, &outcome) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 
 static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err *err)

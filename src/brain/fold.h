@@ -4,7 +4,7 @@
 
 #include "brain/state.h"
 
-/* The engine hears what has happened, which leaves nothing to decide. */
+/* The engine hears what has happened, and decides nothing by it. */
 int sw_brain_tell(struct sw_brain *brain, struct sw_event fact, struct sw_err *err);
 int sw_brain_read_settings(const struct sw_policy *policy, json_t *settings, struct sw_params **ret_params, struct sw_err *err);
 /* The suspended run is over, and what it had kept is gone: the job starts anew, or has ended where

@@ -135,11 +135,46 @@ static void test_damaged(void **state)
 	}
 }
 
+/* Aim: a restart under another policy can leave a job without any place, which is refused by
+ * whatever record comes first, also by one of a run that has begun. */
+static void test_refused_after_restart(void **state)
+{
+	struct desk *desk = *state;
+	static struct sw_sync_gpu gpu = {.uuid = "GPU-0", .name = "g", .memory_bytes = UINT64_C(80) << 30};
+	static const struct sw_sync_inventory one_gpu = {&gpu, 1, 16, UINT64_C(64) << 30};
+	static const char began[] = "{\"code\":0,\"epoch\":1,\"job\":1,\"node\":\"n\",\"reason\":\"\",\"signal\":0,\"state\":\"running\"}";
+	put_in_force(desk, "base: live\nname: mine\nnodes_join: false\n");
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 1}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 2}");
+	desk_sync_and_drop(desk);
+	desk->inventory = &one_gpu;
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 2), "PD");
+	struct sw_brain_config other = desk->brain->config;
+	struct sw_brain *loaded = NULL;
+	struct sw_pack pack = {0};
+	struct sw_err err = {0};
+	bool adopted = false;
+	other.policy = "srtf";
+	sw_brain_save(desk->brain, &pack);
+	assert_int_equal(sw_brain_load(&other, pack.bytes, pack.size, &loaded, &adopted, NULL), 0);
+	assert_true(adopted);
+	assert_int_equal(sw_brain_apply(loaded, desk->now + 1, SW_RECORD_REPORT, began, strlen(began), NULL, &err), 0);
+	assert_true(sw_engine_has_begun(loaded->engine, (struct sw_job_id){0}));
+	assert_int_equal(sw_engine_job(loaded->engine, (struct sw_job_id){1})->state, SW_JOB_REFUSED);
+	assert_string_equal(loaded->jobs.items[1].reason, "no node could hold it");
+	assert_int_equal(loaded->jobs.items[1].ended_at, desk->now + 1);
+	assert_int_equal(sw_brain_validate(loaded, NULL), 0);
+	sw_pack_release(&pack);
+	sw_brain_free(loaded);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DESK_TEST(test_engine_hears), DESK_TEST(test_stops),   DESK_TEST(test_restart),
-		DESK_TEST(test_refused),      DESK_TEST(test_damaged),
+		DESK_TEST(test_engine_hears),	       DESK_TEST(test_stops),	DESK_TEST(test_restart),
+		DESK_TEST(test_refused_after_restart), DESK_TEST(test_refused), DESK_TEST(test_damaged),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
