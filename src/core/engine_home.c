@@ -150,6 +150,13 @@ void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_hold_if_due(engine, job);
 }
 
+bool sw_engine_may_step_back(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	if (!job->begun)
+		return true;
+	return sw_job_may_stop(&engine->view, &job->seen) && (!job->seen.no_restart || sw_engine_would_stand(engine, job));
+}
+
 /* Of the residents of a GPU, the one that came last, and not before `since`; NULL: there is
  * none. */
 static struct sw_core_job *find_newcomer(struct sw_engine *engine, const struct sw_gpu *gpu, sw_ns since)
@@ -157,7 +164,7 @@ static struct sw_core_job *find_newcomer(struct sw_engine *engine, const struct 
 	struct sw_core_job *last = NULL;
 	for (uint32_t r = 0; r < gpu->residents; r++) {
 		struct sw_core_job *job = &engine->jobs.items[gpu->who[r]];
-		if (job->seen.since >= since && (last == NULL || job->seen.since >= last->seen.since))
+		if (job->came_at >= since && (last == NULL || job->came_at >= last->came_at))
 			last = job;
 	}
 	return last;
@@ -179,8 +186,7 @@ static void bounce_newcomers(struct sw_engine *engine, const struct sw_core_job 
 	}
 }
 
-/* Whether a run that may not be stopped has begun on its GPUs of this node
- * since it stands there. */
+/* Whether a run has begun on its GPUs of this node since it stands there, and cannot wait again. */
 static bool has_begun_beside(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node)
 {
 	const struct sw_ledger *ledger = &engine->ledger;
@@ -189,7 +195,7 @@ static bool has_begun_beside(struct sw_engine *engine, const struct sw_core_job 
 			const struct sw_gpu *gpu = &ledger->gpus[ledger->nodes[node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
 			for (uint32_t r = 0; r < gpu->residents; r++) {
 				const struct sw_core_job *other = &engine->jobs.items[gpu->who[r]];
-				if (other->begun && other->seen.since >= job->stood_at && !sw_job_may_stop(&engine->view, &other->seen))
+				if (other->came_at >= job->stood_at && !sw_engine_may_step_back(engine, other))
 					return true;
 			}
 		}
@@ -226,6 +232,7 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 	sw_engine_forget_home(engine, job);
 	sw_engine_relane(engine, job);
 	sw_engine_go_on(engine, job);
+	job->came_at = engine->now;
 	engine->went_on = true;
 	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_START,
 						      .resume = resumes,

@@ -177,6 +177,7 @@ void sw_move_on_wish(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 	if (!take_instead(engine, job, mask))
 		return;
 	job->seen.migrations++;
+	job->came_at = engine->now;
 	sw_move_begin(engine, job, from, SW_REASON_MOVED);
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_tell_started(engine, job);
@@ -199,16 +200,17 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_mark(engine, job);
 }
 
-/* Jobs that were given these GPUs of the node since the run began to leave them wait again. Beside
- * one that is suspended they can have begun; then they stay. */
+/* Jobs that were given these GPUs of the node since the run began to leave them wait again. Those
+ * that were there before stay, whatever became of them since; and those that have begun, beside one
+ * that is suspended or against their owner's word. */
 static void send_away(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, uint64_t mask)
 {
 	for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
 		const struct sw_gpu *gpu = &engine->ledger.gpus[engine->ledger.nodes[node].first_gpu + (uint32_t)__builtin_ctzll(rest)];
 		for (uint32_t r = gpu->residents; r-- > 0;) {
 			struct sw_core_job *other = &engine->jobs.items[gpu->who[r]];
-			bool stays = other == job || other->seen.since < job->move_at || (job->stands != SW_NO_PART && other->begun);
-			if (!stays)
+			bool stays = other == job || other->came_at < job->move_at || (job->stands != SW_NO_PART && other->begun);
+			if (!stays && sw_engine_may_step_back(engine, other))
 				sw_engine_step_back(engine, other);
 		}
 	}
@@ -225,10 +227,12 @@ void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job)
 	sw_move_arrive(engine, job);
 	if (job->seen.state == SW_JOB_RUNNING) {
 		job->move_at = engine->now > SW_TIME_NEVER - PAUSE_NS ? SW_TIME_NEVER : engine->now + PAUSE_NS;
-		if (take_instead(engine, job, mask))
-			command_move(engine, job, SW_REASON_BOUNCED);
-		else
+		if (!take_instead(engine, job, mask)) {
 			sw_move_begin_anew(engine, job);
+			return;
+		}
+		job->came_at = 0; /* it never left them */
+		command_move(engine, job, SW_REASON_BOUNCED);
 		return;
 	}
 	/* It stands where it was, whatever others have there by now. */

@@ -81,6 +81,7 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 		sw_move_arrive(engine, job);
 	}
 	command.epoch = job->epoch;
+	job->came_at = engine->now;
 	if (goes)
 		sw_move_begin(engine, job, from, SW_REASON_NONE);
 	else

@@ -112,6 +112,10 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 	}
 	if (has(pack, 8))
 		sw_pack_near(pack, &job->seen.until, job->seen.since);
+	if (has(pack, 9))
+		sw_pack_near(pack, &job->came_at, job->seen.since);
+	else
+		job->came_at = job->seen.since;
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)

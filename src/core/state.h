@@ -289,6 +289,9 @@ void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job);
 void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
 /* It has a home now, or none any more; it is in no set of the order. */
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job);
+/* Whether its run can be taken off GPUs to which it came lately: it has not begun, or its owner
+ * allows that it is stopped. */
+bool sw_engine_may_step_back(const struct sw_engine *engine, const struct sw_core_job *job);
 /* The job cannot have the GPUs that it was given, and waits again. */
 void sw_engine_step_back(struct sw_engine *engine, struct sw_core_job *job);
 /* Its GPU memory did not leave: it goes on at home, or waits for that; where it is held, it stands

@@ -254,13 +254,78 @@ static void test_node_changes(void **state)
 	}
 }
 
+static void share_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_beside(job_of(plan, 0)))), SW_YES);
+}
+
+static void pause_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 1), SW_PAUSE), SW_YES);
+}
+
+static void wake_second(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), NULL), SW_YES);
+}
+
+/* Aim: a job that was there before the move stays when the run cannot go, though it was paused or
+ * began anew there meanwhile, and also in an engine that was saved and loaded. */
+static void test_old_neighbour_stays(void **state)
+{
+	(void)state;
+	for (int anew = 0; anew < 2; anew++) {
+		static struct sw_policy pausing;
+		struct sw_engine_config config = live;
+		struct sw_job_spec spec = rig_spec(1, 100000);
+		struct rig rig;
+		pausing = scripted;
+		pausing.pauses = true;
+		config.policy = &pausing;
+		spec.gpu_memory_bytes = 10 * RIG_GIB;
+		spec.gpu_floor_bytes = RIG_GIB;
+		spec.stop_rule = SW_STOP_NEVER;
+		script = NULL;
+		rig_open(&rig, four_gpus, 1, config, NULL);
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_first);
+		rig_submit(&rig, 1, &spec);
+		run_script(&rig, 1, share_second);
+		say(&rig, 2, SW_EV_BEGUN, 0);
+		say(&rig, 2, SW_EV_BEGUN, 1);
+		wish_move(&rig, 3, 0, 8);
+		if (anew) {
+			say(&rig, 4, SW_EV_ANEW, 1);
+		} else {
+			run_script(&rig, 4, pause_second);
+			run_script(&rig, 5, wake_second);
+		}
+		struct sw_pack bytes = {0};
+		struct sw_err err = {0};
+		struct sw_engine *loaded = NULL;
+		bool adopted;
+		sw_engine_save(rig.engine, &bytes);
+		config.params = rig.params;
+		rig_must(sw_engine_load(&config, bytes.bytes, bytes.size, &loaded, &adopted, &err), &err);
+		sw_pack_release(&bytes);
+		sw_engine_free(rig.engine);
+		rig.engine = loaded;
+		say(&rig, 6, SW_EV_UNMOVED, 0);
+		assert_true(rig_runs(&rig, 1));
+		assert_null(rig_command(&rig, SW_CMD_STOP, 1));
+		assert_string_equal(rig_place(&rig, 0), "0:1");
+		assert_string_equal(rig_place(&rig, 1), "0:1");
+		rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_policy_moves),	     cmocka_unit_test(test_moves_in_a_row),
 		cmocka_unit_test(test_turns_back),	     cmocka_unit_test(test_begins_anew),
 		cmocka_unit_test(test_suspended_on_its_way), cmocka_unit_test(test_standing_runs_are_ended),
-		cmocka_unit_test(test_node_changes),
+		cmocka_unit_test(test_node_changes),	     cmocka_unit_test(test_old_neighbour_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
