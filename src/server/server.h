@@ -76,13 +76,13 @@ struct sw_controller_options {
 	const struct sw_world *world;
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
-	sw_ns silence_ns;		 /* so long after its last answer a node counts as unreachable; 30 s */
+	sw_ns silence_ns;		  /* so long after its last answer a node counts as unreachable; 30 s */
 	bool restarts[SW_CLASS_AUTO + 1]; /* jobs of this class that do not say what happens when their node is lost start anew */
-	sw_ns retry_backoff_ns;		 /* 30 s */
-	const char *slowdowns_path;	 /* where measured slowdowns are written for people; NULL: nowhere */
-	const char *profiles;		 /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
-	const char *failures;		 /* file of the operator's own classes of failures; NULL: none */
-	struct sw_user_bounds bounds;	 /* of one user */
+	sw_ns retry_backoff_ns;		  /* 30 s */
+	const char *slowdowns_path;	  /* where measured slowdowns are written for people; NULL: nowhere */
+	const char *profiles;		  /* file of measured profiles, by which jobs find theirs; it may come later. NULL: none */
+	const char *failures;		  /* file of the operator's own classes of failures; NULL: none */
+	struct sw_user_bounds bounds;	  /* of one user */
 	/* of all users together: 4096. The owner and operators have places of their
 	 * own, and so have agents */
 	uint32_t connections_max;
