@@ -1,5 +1,6 @@
 /* What each event does to the jobs, the nodes and the tenants. Memory for it
  * was reserved by the step. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -328,20 +329,109 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 	engine->log_hash = hash;
 }
 
-/* Where the run is, and whether it is on its way. */
+/* A wish of people for a job, whatever its run does. */
+static int apply_wish(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
+{
+	switch (event->kind) {
+	case SW_EV_CANCEL:
+		cancel(engine, job);
+		return 0;
+	case SW_EV_HOLD:
+		hold(engine, job);
+		return 0;
+	case SW_EV_HOLD_NEXT:
+		hold_next(engine, job);
+		return 0;
+	case SW_EV_RELEASE:
+		release(engine, job);
+		return 0;
+	case SW_EV_CHANGE:
+		if (job->seen.state >= SW_JOB_RUNNING || job->home != SW_NO_PART)
+			return 0;
+		return sw_change_job(engine, job, event->gpu_memory_bytes, event->avoid);
+	default:
+		assert(false); /* sw_engine_apply() knows them all */
+		return SW_EBUG;
+	}
+}
+
+/* An answer about the run that the job has, or had last. */
 static void apply_to_run(struct sw_engine *engine, struct sw_core_job *job, const struct sw_event *event)
 {
 	bool runs = job->seen.state == SW_JOB_RUNNING;
-	if (event->kind == SW_EV_MOVE)
+	switch (event->kind) {
+	case SW_EV_FINISH:
+		if (may_end(job))
+			sw_engine_end_job(engine, job, SW_JOB_FINISHED);
+		return;
+	case SW_EV_FAIL:
+		if (may_end(job))
+			fail(engine, job, event);
+		return;
+	case SW_EV_PROGRESS:
+		progress(engine, job, event);
+		return;
+	case SW_EV_SPEED:
+		sw_tell_change(engine, SW_CHANGE_SPEEDS);
+		job->speed_milli = event->speed_milli;
+		job->speed_epoch = event->epoch;
+		return;
+	case SW_EV_SAMPLE:
+		if (runs)
+			sw_tell_sampled(engine, job, event->sample);
+		return;
+	case SW_EV_KEEPS:
+		sw_engine_note_keeps(engine, job, event->gpus != 0, event->frees);
+		return;
+	case SW_EV_STAY:
+		sw_engine_stay(engine, job, event->where);
+		return;
+	case SW_EV_MOVE:
 		sw_move_on_wish(engine, job, event->mask);
-	else if (event->kind == SW_EV_BEGUN)
+		return;
+	case SW_EV_BEGUN:
 		job->begun |= runs || job->stands != SW_NO_PART;
-	else if (event->kind == SW_EV_MOVED)
+		return;
+	case SW_EV_MOVED:
 		sw_move_arrive(engine, job);
-	else if (event->kind == SW_EV_UNMOVED)
+		return;
+	case SW_EV_UNMOVED:
 		sw_move_turn_back(engine, job);
-	else if (runs)
-		sw_move_begin_anew(engine, job);
+		return;
+	case SW_EV_ANEW:
+		if (runs)
+			sw_move_begin_anew(engine, job);
+		return;
+	default:
+		assert(false); /* sw_engine_apply() knows them all */
+	}
+}
+
+static int apply_to_node(struct sw_engine *engine, uint32_t node, const struct sw_event *event)
+{
+	bool is_known = node < engine->topology->node_count;
+	switch (event->kind) {
+	case SW_EV_NODE_DOWN:
+		return node_down(engine, node);
+	case SW_EV_NODE_UP:
+		if (is_known)
+			sw_ledger_set_up(&engine->ledger, node, true);
+		return 0;
+	case SW_EV_NODE_CLOSE:
+	case SW_EV_NODE_OPEN:
+		if (is_known)
+			sw_ledger_set_closed(&engine->ledger, node, event->kind == SW_EV_NODE_CLOSE);
+		return event->kind == SW_EV_NODE_CLOSE ? sw_change_recheck(engine) : 0;
+	case SW_EV_NODE_CHANGE:
+		return change_node(engine, node, event->change);
+	case SW_EV_GPUS_SHUT:
+		if (is_known)
+			sw_ledger_set_shut(&engine->ledger, node, event->mask);
+		return sw_change_recheck(engine);
+	default:
+		assert(false); /* sw_engine_apply() knows them all */
+		return SW_EBUG;
+	}
 }
 
 int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
@@ -351,77 +441,30 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 	switch (event->kind) {
 	case SW_EV_SUBMIT:
 		return submit(engine, event->spec);
-	case SW_EV_FINISH:
-		job = job_of_answer(engine, event);
-		if (job != NULL && may_end(job))
-			sw_engine_end_job(engine, job, SW_JOB_FINISHED);
-		return 0;
-	case SW_EV_FAIL:
-		job = job_of_answer(engine, event);
-		if (job != NULL && may_end(job))
-			fail(engine, job, event);
-		return 0;
-	case SW_EV_CANCEL:
-		if (sw_engine_knows(engine, event->job.v))
-			cancel(engine, &engine->jobs.items[event->job.v]);
-		return 0;
-	case SW_EV_HOLD:
-	case SW_EV_RELEASE:
-		if (sw_engine_knows(engine, event->job.v))
-			(event->kind == SW_EV_HOLD ? hold : release)(engine, &engine->jobs.items[event->job.v]);
-		return 0;
-	case SW_EV_NODE_DOWN:
-		return node_down(engine, event->node.v);
-	case SW_EV_NODE_ADD:
-		return add_node(engine, event->shape);
-	case SW_EV_NODE_UP:
-		if (event->node.v < engine->topology->node_count)
-			sw_ledger_set_up(&engine->ledger, event->node.v, true);
-		return 0;
-	case SW_EV_PROGRESS:
-		job = job_of_answer(engine, event);
-		if (job != NULL)
-			progress(engine, job, event);
-		return 0;
 	case SW_EV_QUOTA:
 		return set_quota(engine, event->tenant, event->gpus);
+	case SW_EV_NODE_ADD:
+		return add_node(engine, event->shape);
+	case SW_EV_NODE_DOWN:
+	case SW_EV_NODE_UP:
 	case SW_EV_NODE_CLOSE:
 	case SW_EV_NODE_OPEN:
-		if (event->node.v < engine->topology->node_count)
-			sw_ledger_set_closed(&engine->ledger, event->node.v, event->kind == SW_EV_NODE_CLOSE);
-		return event->kind == SW_EV_NODE_CLOSE ? sw_change_recheck(engine) : 0;
+	case SW_EV_NODE_CHANGE:
+	case SW_EV_GPUS_SHUT:
+		return apply_to_node(engine, event->node.v, event);
+	case SW_EV_CANCEL:
+	case SW_EV_HOLD:
 	case SW_EV_HOLD_NEXT:
-		if (sw_engine_knows(engine, event->job.v))
-			hold_next(engine, &engine->jobs.items[event->job.v]);
-		return 0;
-	case SW_EV_KEEPS:
-		job = job_of_answer(engine, event);
-		if (job != NULL)
-			sw_engine_note_keeps(engine, job, event->gpus != 0, event->frees);
-		return 0;
-	case SW_EV_STAY:
-		job = job_of_answer(engine, event);
-		if (job != NULL)
-			sw_engine_stay(engine, job, event->where);
-		return 0;
+	case SW_EV_RELEASE:
 	case SW_EV_CHANGE:
-		if (!sw_engine_knows(engine, event->job.v) || engine->jobs.items[event->job.v].seen.state >= SW_JOB_RUNNING ||
-		    engine->jobs.items[event->job.v].home != SW_NO_PART)
-			return 0;
-		return sw_change_job(engine, &engine->jobs.items[event->job.v], event->gpu_memory_bytes, event->avoid);
+		return sw_engine_knows(engine, event->job.v) ? apply_wish(engine, &engine->jobs.items[event->job.v], event) : 0;
+	case SW_EV_FINISH:
+	case SW_EV_FAIL:
+	case SW_EV_PROGRESS:
 	case SW_EV_SPEED:
-		job = job_of_answer(engine, event);
-		if (job != NULL) {
-			sw_tell_change(engine, SW_CHANGE_SPEEDS);
-			job->speed_milli = event->speed_milli;
-			job->speed_epoch = event->epoch;
-		}
-		return 0;
 	case SW_EV_SAMPLE:
-		job = job_of_answer(engine, event);
-		if (job != NULL && job->seen.state == SW_JOB_RUNNING)
-			sw_tell_sampled(engine, job, event->sample);
-		return 0;
+	case SW_EV_KEEPS:
+	case SW_EV_STAY:
 	case SW_EV_MOVE:
 	case SW_EV_BEGUN:
 	case SW_EV_MOVED:
@@ -431,12 +474,6 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 		if (job != NULL)
 			apply_to_run(engine, job, event);
 		return 0;
-	case SW_EV_NODE_CHANGE:
-		return change_node(engine, event->node.v, event->change);
-	case SW_EV_GPUS_SHUT:
-		if (event->node.v < engine->topology->node_count)
-			sw_ledger_set_shut(&engine->ledger, event->node.v, event->mask);
-		return sw_change_recheck(engine);
 	}
 	return SW_EINPUT;
 }
