@@ -467,8 +467,9 @@ int sw_decode_strictly(struct sw_decoder *decoder, json_t *object, const struct 
 /* A complaint that outlives its err: "'jobs[3].epoch' is -1, expected ...". NULL: out of memory. */
 static const char *keep_complaint(struct sw_decoder *decoder, const struct sw_err *err)
 {
-	char *copy = sw_decoded_alloc(decoder->decoded, strlen(err->detail) + 1, 1);
-	return copy != NULL ? strcpy(copy, err->detail) : NULL;
+	size_t size = strlen(err->detail) + 1;
+	char *copy = sw_decoded_alloc(decoder->decoded, size, 1);
+	return copy != NULL ? memcpy(copy, err->detail, size) : NULL;
 }
 
 int sw_decode_readable(struct sw_decoder *decoder, json_t *object, const struct sw_field *fields, size_t count, void *target,
@@ -499,52 +500,51 @@ int sw_decode_readable(struct sw_decoder *decoder, json_t *object, const struct 
 	return r;
 }
 
-int sw_decode_member_at(struct sw_decoder *decoder, json_t *value, const char *name, long index, void *target, size_t size,
-			sw_decode_member *member, sw_decode_spoiled *spoiled, void *context, bool *ret_good)
+int sw_decode_member_at(struct sw_decoder *decoder, json_t *value, const struct sw_members *members, long index, void *target,
+			bool *ret_good)
 {
 	struct sw_err *outer = decoder->err, err = {0};
-	size_t mark = sw_decoder_enter(decoder, name, index);
-	memset(target, 0, size);
+	size_t mark = sw_decoder_enter(decoder, members->name, index);
+	memset(target, 0, members->size);
 	decoder->err = &err;
-	int r = member(decoder, value, target);
+	int r = members->member(decoder, value, target);
 	decoder->err = outer;
 	sw_decoder_leave(decoder, mark);
 	if (r == SW_ENOMEM)
 		return sw_decoder_out_of_memory(decoder);
 	*ret_good = r == 0;
-	if (r == 0 || spoiled == NULL)
+	if (r == 0 || members->spoiled == NULL)
 		return 0;
 	const char *why = keep_complaint(decoder, &err);
-	return why != NULL ? spoiled(decoder, value, why, context) : sw_decoder_out_of_memory(decoder);
+	return why != NULL ? members->spoiled(decoder, value, why, members->context) : sw_decoder_out_of_memory(decoder);
 }
 
-int sw_decode_each(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
-		   sw_decode_spoiled *spoiled, void *context, void **ret_items, size_t *ret_count)
+int sw_decode_each(struct sw_decoder *decoder, json_t *object, const struct sw_members *members, void **ret_items, size_t *ret_count)
 {
-	json_t *list = json_object_get(object, name);
+	size_t most = members->most;
+	json_t *list = json_object_get(object, members->name);
 	bool absent = list == NULL || json_is_null(list);
 	if (!absent && !json_is_array(list))
-		return sw_decoder_refuse(decoder, name, list, "a list");
+		return sw_decoder_refuse(decoder, members->name, list, "a list");
 	size_t count = absent ? 0 : json_array_size(list), good = 0;
-	char *items = sw_decoded_alloc(decoder->decoded, count < most ? count : most, size);
+	char *items = sw_decoded_alloc(decoder->decoded, count < most ? count : most, members->size);
 	if (items == NULL)
 		return sw_decoder_out_of_memory(decoder);
 	for (size_t i = 0; i < count && i < most; i++) {
 		bool is_good = false;
-		int r = sw_decode_member_at(decoder, json_array_get(list, i), name, (long)i, items + good * size, size, member, spoiled,
-					    context, &is_good);
+		int r = sw_decode_member_at(decoder, json_array_get(list, i), members, (long)i, items + good * members->size, &is_good);
 		if (r < 0)
 			return r;
 		good += is_good;
 	}
 	*ret_items = items;
 	*ret_count = good;
-	if (count <= most || spoiled == NULL)
+	if (count <= most || members->spoiled == NULL)
 		return 0;
 	struct sw_err err = {0};
-	snprintf(err.detail, sizeof err.detail, "'%s' is a list of %zu, expected at most %zu", name, count, most);
+	snprintf(err.detail, sizeof err.detail, "'%s' is a list of %zu, expected at most %zu", members->name, count, most);
 	const char *why = keep_complaint(decoder, &err);
-	return why != NULL ? spoiled(decoder, NULL, why, context) : sw_decoder_out_of_memory(decoder);
+	return why != NULL ? members->spoiled(decoder, NULL, why, members->context) : sw_decoder_out_of_memory(decoder);
 }
 
 int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,

@@ -153,11 +153,18 @@ int sw_decode_list(struct sw_decoder *decoder, json_t *object, const char *name,
  * the complaint, which decoder->decoded owns; NULL:
  * they are dropped. */
 typedef int sw_decode_spoiled(struct sw_decoder *decoder, json_t *value, const char *why, void *context);
-int sw_decode_each(struct sw_decoder *decoder, json_t *object, const char *name, size_t most, size_t size, sw_decode_member *member,
-		   sw_decode_spoiled *spoiled, void *context, void **ret_items, size_t *ret_count);
-/* One member of such a list, into the `size` bytes of `target`. *ret_good: it could be read. */
-int sw_decode_member_at(struct sw_decoder *decoder, json_t *value, const char *name, long index, void *target, size_t size,
-			sw_decode_member *member, sw_decode_spoiled *spoiled, void *context, bool *ret_good);
+struct sw_members {
+	const char *name;  /* of the list */
+	size_t most, size; /* members; bytes of one as a struct */
+	sw_decode_member *member;
+	sw_decode_spoiled *spoiled;
+	void *context; /* of `spoiled` */
+};
+int sw_decode_each(struct sw_decoder *decoder, json_t *object, const struct sw_members *members, void **ret_items, size_t *ret_count);
+/* The member `index` of such a list, into the `size` bytes of `target`. *ret_good: it could be
+ * read. */
+int sw_decode_member_at(struct sw_decoder *decoder, json_t *value, const struct sw_members *members, long index, void *target,
+			bool *ret_good);
 /* Steps into `name` (and its member `index`, if not negative) and back to what it was. */
 size_t sw_decoder_enter(struct sw_decoder *decoder, const char *name, long index);
 void sw_decoder_leave(struct sw_decoder *decoder, size_t mark);

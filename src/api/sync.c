@@ -126,13 +126,12 @@ static int drop_twins(struct sw_decoder *decoder, const char *name, void *items,
 }
 _Static_assert(offsetof(struct sw_sync_run, id) == 0 && offsetof(struct sw_want, id) == 0, "drop_twins() finds the id first");
 
-/* A list of runs or wishes, each read by itself; at most `most`. */
-static int decode_runs(struct sw_decoder *decoder, const char *name, size_t most, size_t size, sw_decode_member *member,
-		       struct spoiled *spoiled, void **ret_items, size_t *ret_count)
+/* A list of runs or wishes, each read by itself. */
+static int decode_runs(struct sw_decoder *decoder, const struct sw_members *runs, struct spoiled *spoiled, void **ret_items,
+		       size_t *ret_count)
 {
-	json_t *root = decoder->decoded->root;
-	int r = sw_decode_each(decoder, root, name, most, size, member, spoil, spoiled, ret_items, ret_count);
-	return r < 0 ? r : drop_twins(decoder, name, *ret_items, ret_count, size, spoiled);
+	int r = sw_decode_each(decoder, decoder->decoded->root, runs, ret_items, ret_count);
+	return r < 0 ? r : drop_twins(decoder, runs->name, *ret_items, ret_count, runs->size, spoiled);
 }
 
 static int decode_gpu(struct sw_decoder *decoder, json_t *value, void *target)
@@ -231,10 +230,7 @@ static int decode_stranger(struct sw_decoder *decoder, json_t *value, void *targ
 
 /* A list of a sync, as far as it has been read. */
 struct listed {
-	const char *name;
-	size_t most, size; /* members; bytes of one as a struct */
-	sw_decode_member *member;
-	sw_decode_spoiled *spoiled; /* NULL: those that cannot be read are dropped */
+	struct sw_members of;
 	bool is_there;
 	char *items;
 	size_t count, room;
@@ -287,13 +283,16 @@ int sw_sync_reader_new(const char *text, size_t size, struct sw_sync_reader **re
 		return SW_ENOMEM;
 	}
 	struct listed *lists = reader->lists;
-	lists[RUNS] = (struct listed){.most = SW_SYNC_RUNS_MAX, .size = sizeof(struct sw_sync_run), .member = decode_run, .spoiled = spoil};
-	lists[SAMPLES] = (struct listed){.most = SW_SYNC_SAMPLES_MAX, .size = sizeof(struct sw_sync_sample), .member = decode_sample};
-	lists[SHUT] = (struct listed){.most = SW_SYNC_GPUS_MAX, .size = sizeof(struct sw_sync_shut), .member = decode_shut};
-	lists[STRANGERS] =
-		(struct listed){.most = SW_SYNC_STRANGERS_MAX, .size = sizeof(struct sw_sync_stranger), .member = decode_stranger};
+	lists[RUNS].of = (struct sw_members){.most = SW_SYNC_RUNS_MAX, .size = sizeof(struct sw_sync_run), .member = decode_run};
+	lists[RUNS].of.spoiled = spoil;
+	lists[RUNS].of.context = &reader->spoiled;
+	lists[SAMPLES].of =
+		(struct sw_members){.most = SW_SYNC_SAMPLES_MAX, .size = sizeof(struct sw_sync_sample), .member = decode_sample};
+	lists[SHUT].of = (struct sw_members){.most = SW_SYNC_GPUS_MAX, .size = sizeof(struct sw_sync_shut), .member = decode_shut};
+	lists[STRANGERS].of =
+		(struct sw_members){.most = SW_SYNC_STRANGERS_MAX, .size = sizeof(struct sw_sync_stranger), .member = decode_stranger};
 	for (size_t l = 0; l < LISTS; l++)
-		lists[l].name = list_names[l];
+		lists[l].of.name = list_names[l];
 	*ret_reader = SW_TAKE(reader);
 	return 0;
 }
@@ -301,7 +300,7 @@ int sw_sync_reader_new(const char *text, size_t size, struct sw_sync_reader **re
 static struct listed *find_list(struct sw_sync_reader *reader, const char *name)
 {
 	for (size_t l = 0; l < LISTS; l++)
-		if (strcmp(reader->lists[l].name, name) == 0)
+		if (strcmp(reader->lists[l].of.name, name) == 0)
 			return &reader->lists[l];
 	return NULL;
 }
@@ -342,13 +341,13 @@ static const char *say_long(struct sw_decoder *decoder, const char *name, long i
 static int grow(struct sw_decoder *decoder, struct listed *list)
 {
 	size_t room = list->room > 0 ? list->room * 2 : 16;
-	if (room > list->most)
-		room = list->most;
-	char *grown = sw_decoded_alloc(decoder->decoded, room, list->size);
+	if (room > list->of.most)
+		room = list->of.most;
+	char *grown = sw_decoded_alloc(decoder->decoded, room, list->of.size);
 	if (grown == NULL)
 		return sw_decoder_out_of_memory(decoder);
 	if (list->count > 0)
-		memcpy(grown, list->items, list->count * list->size);
+		memcpy(grown, list->items, list->count * list->of.size);
 	list->items = grown;
 	list->room = room;
 	return 0;
@@ -359,13 +358,13 @@ static int read_element(struct sw_sync_reader *reader, const struct sw_piece *pi
 	struct sw_decoder *decoder = &reader->decoder;
 	struct listed *list = find_list(reader, piece->name);
 	assert(list != NULL);
-	if (list->total++ >= list->most)
+	if (list->total++ >= list->of.most)
 		return 0;
 	if (piece->size > PIECE_BYTES_MAX) {
-		const char *why = say_long(decoder, list->name, (long)piece->index, piece->size, PIECE_BYTES_MAX);
+		const char *why = say_long(decoder, list->of.name, (long)piece->index, piece->size, PIECE_BYTES_MAX);
 		if (why == NULL)
 			return sw_decoder_out_of_memory(decoder);
-		return list->spoiled != NULL ? list->spoiled(decoder, NULL, why, &reader->spoiled) : 0;
+		return list->of.spoiled != NULL ? list->of.spoiled(decoder, NULL, why, list->of.context) : 0;
 	}
 	json_t *value = NULL;
 	bool is_good = false;
@@ -373,8 +372,7 @@ static int read_element(struct sw_sync_reader *reader, const struct sw_piece *pi
 	if (r == 0)
 		r = parse_piece(decoder, piece, &value);
 	if (r == 0)
-		r = sw_decode_member_at(decoder, value, list->name, (long)piece->index, list->items + list->count * list->size, list->size,
-					list->member, list->spoiled, &reader->spoiled, &is_good);
+		r = sw_decode_member_at(decoder, value, &list->of, (long)piece->index, list->items + list->count * list->of.size, &is_good);
 	json_decref(value);
 	list->count += is_good;
 	return r;
@@ -454,15 +452,15 @@ static int complete(struct sw_sync_reader *reader)
 	struct sw_sync *sync = reader->sync;
 	struct listed *runs = &reader->lists[RUNS], *shut = &reader->lists[SHUT], *strangers = &reader->lists[STRANGERS];
 	int r = DECODE(sw_sync_table, reader->head, sync);
-	if (r == 0 && runs->total > runs->most) {
+	if (r == 0 && runs->total > runs->of.most) {
 		char *why = sw_decoded_alloc(decoder->decoded, 120, 1);
 		if (why == NULL)
 			return sw_decoder_out_of_memory(decoder);
-		snprintf(why, 120, "'%s' is a list of %zu, expected at most %zu", runs->name, runs->total, runs->most);
+		snprintf(why, 120, "'%s' is a list of %zu, expected at most %zu", runs->of.name, runs->total, runs->of.most);
 		r = spoil(decoder, NULL, why, &reader->spoiled);
 	}
 	if (r == 0)
-		r = drop_twins(decoder, runs->name, runs->items, &runs->count, runs->size, &reader->spoiled);
+		r = drop_twins(decoder, runs->of.name, runs->items, &runs->count, runs->of.size, &reader->spoiled);
 	if (r < 0)
 		return r;
 	sync->runs = (struct sw_sync_run *)(void *)runs->items;
@@ -624,13 +622,18 @@ int sw_answer_decode(const char *text, size_t size, struct sw_answer_message **r
 	answer->owner = decoder->decoded;
 	void *wants = NULL;
 	struct spoiled spoiled = {0};
+	const struct sw_members members = {.name = "wants",
+					   .most = SW_SYNC_WANTS_MAX,
+					   .size = sizeof *answer->wants,
+					   .member = decode_want,
+					   .spoiled = spoil,
+					   .context = &spoiled};
 	r = DECODE(sw_answer_table, decoder->decoded->root, answer);
 	/* No list at all is no word that nothing is wanted. */
 	if (r == 0 && !json_is_array(json_object_get(decoder->decoded->root, "wants")))
 		r = sw_decoder_refuse(decoder, "wants", json_object_get(decoder->decoded->root, "wants"), "a list");
 	if (r == 0)
-		r = decode_runs(decoder, "wants", SW_SYNC_WANTS_MAX, sizeof *answer->wants, decode_want, &spoiled, &wants,
-				&answer->want_count);
+		r = decode_runs(decoder, &members, &spoiled, &wants, &answer->want_count);
 	if (r < 0) {
 		sw_answer_free(answer);
 		return r;
