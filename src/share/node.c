@@ -206,8 +206,8 @@ bool sw_share_node_look(uint64_t *ret_used, uint64_t *ret_most)
 /* ---- several users */
 
 struct user {
-	uid_t uid;
 	uint64_t used;
+	uid_t uid;
 	bool refused; /* it says that it lacked some just now */
 };
 
@@ -232,17 +232,19 @@ static bool meet(uid_t uid, int64_t now, struct user *ret_user)
 /* The users whose ledgers lie beside ours, and ourselves. */
 static size_t meet_all(int64_t now, struct user users[USERS])
 {
-	char folder[PATH_MAX];
+	char folder[PATH_MAX], prefix[NAME_MAX + 1];
 	const char *own = sw_share_node_path(), *base = strrchr(own, '/');
-	size_t count = meet(geteuid(), now, &users[0]), length = base != NULL ? strlen(base + 1) : 0;
-	if (length == 0 || snprintf(folder, sizeof folder, "%.*s", (int)(base - own) + 1, own) >= (int)sizeof folder)
+	size_t count = meet(geteuid(), now, &users[0]);
+	if (base == NULL || base[1] == '\0' || snprintf(folder, sizeof folder, "%.*s", (int)(base - own) + 1, own) >= (int)sizeof folder ||
+	    snprintf(prefix, sizeof prefix, "%s-", base + 1) >= (int)sizeof prefix)
 		return count;
+	size_t length = strlen(prefix);
 	DIR *dir = opendir(folder);
 	for (struct dirent *entry; dir != NULL && count < USERS && (entry = readdir(dir)) != NULL;) {
 		int64_t uid;
 		const char *name = entry->d_name;
-		if (strncmp(name, base + 1, length) == 0 && name[length] == '-' &&
-		    sw_parse_i64(name + length + 1, strlen(name + length + 1), &uid) == 0 && uid > 0 && uid < UINT32_MAX)
+		if (strncmp(name, prefix, length) == 0 && sw_parse_i64(name + length, strlen(name + length), &uid) == 0 && uid > 0 &&
+		    uid < UINT32_MAX)
 			count += meet((uid_t)uid, now, &users[count]);
 	}
 	if (dir != NULL)
