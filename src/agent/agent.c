@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -240,6 +241,7 @@ static void on_answer(void *context, uint64_t number, const char *text, size_t s
 	char words[1300];
 	int r = problem != NULL ? problem->code : sw_answer_decode(text, size, &answer, &err);
 	if (r == 0) {
+		assert(answer != NULL); /* a problem has a code */
 		/* What was sampled has arrived. */
 		agent->gpus.is_new = false;
 		complain_of_orders(agent, answer);

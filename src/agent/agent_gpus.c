@@ -163,21 +163,22 @@ void sw_agent_gpus_tell(struct sw_agent *agent, struct sw_sync *sync)
 {
 	struct sw_agent_gpus *gpus = &agent->gpus;
 	const struct sw_sync *seen = gpus->seen;
+	bool silent = gpus->silent;
 	gpus->shut.count = 0;
 	if (seen != NULL && gpus->is_new) {
 		sync->samples = seen->samples;
 		sync->sample_count = seen->sample_count;
 	}
-	if (seen == NULL && !gpus->silent)
+	if (seen == NULL && !silent)
 		return;
-	for (size_t g = 0; gpus->silent && sw_agent_gpus_known(agent) && g < gpus->known->inventory->gpu_count; g++)
+	for (size_t g = 0; silent && sw_agent_gpus_known(agent) && g < gpus->known->inventory->gpu_count; g++)
 		shut(gpus,
 		     (struct sw_sync_shut){gpus->known->inventory->gpus[g].uuid, SW_SHUT_SILENT, gpus->silent_since_ns, gpus->silent_why});
-	for (uint32_t g = 0; !gpus->silent && g < gpus->absent_count; g++)
+	for (uint32_t g = 0; !silent && g < gpus->absent_count; g++)
 		shut(gpus, (struct sw_sync_shut){gpus->absent[g].uuid, SW_SHUT_DEAD, gpus->absent_since_ns, "no answer"});
-	for (size_t s = 0; !gpus->silent && seen != NULL && s < seen->shut_count; s++)
+	for (size_t s = 0; !silent && seen != NULL && s < seen->shut_count; s++)
 		shut(gpus, seen->shut[s]);
-	sync->looked = gpus->silent || seen->looked;
+	sync->looked = silent || seen->looked;
 	sync->look_ns = seen != NULL ? seen->look_ns : 0;
 	sync->shut = gpus->shut.items;
 	sync->shut_count = gpus->shut.count;

@@ -13,6 +13,7 @@
  * one bit at most to tell. */
 static void copy(struct sw_bitmap *to, const struct sw_bitmap *from)
 {
+	assert(from->level_count <= to->level_count);
 	to->count = from->count;
 	uint32_t count = from->capacity;
 	for (uint32_t level = 0; level < from->level_count; level++) {

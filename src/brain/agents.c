@@ -474,6 +474,7 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 		want->unfit = why;
 		return 0;
 	}
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): pointers are what is kept */
 	slot = sw_vec_push(&answer->orders);
 	if (slot == NULL) {
 		sw_made_spec_free(made);
@@ -490,8 +491,9 @@ static bool say_why(const struct sw_brain *brain, struct answer *answer, struct 
 	char text[SW_SYNC_WHY_MAX + 1];
 	if (sw_stop_order_words(brain, want->id, text) == NULL)
 		return true;
-	char *copy = own(answer, strlen(text) + 1, 1);
-	want->why = copy != NULL ? strcpy(copy, text) : NULL;
+	size_t size = strlen(text) + 1;
+	char *copy = own(answer, size, 1);
+	want->why = copy != NULL ? memcpy(copy, text, size) : NULL;
 	return copy != NULL;
 }
 

@@ -4,6 +4,7 @@
  *
  * The agent lets no other run onto the GPUs that a run leaves before it has left them.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +94,7 @@ int sw_brain_propose_move(struct sw_brain *brain, const struct sw_user *user, ui
 		chosen && mask == 0 && live->run_count == 1 ? "too few other GPUs of its node are free" : find_obstacle(brain, live, mask);
 	if (obstacle != NULL)
 		return refuse(job, obstacle, NULL, err);
+	assert(run != NULL); /* without one there is an obstacle */
 	if (!has_runtime(live))
 		return refuse(job, "it was submitted with --gpu-runtime off, and only the runtime can move it",
 			      "'sharewell requeue' starts it anew.", err);

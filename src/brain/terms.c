@@ -104,7 +104,7 @@ static int read_body(const json_t *body, struct sw_terms *ret_terms, struct sw_e
 
 int sw_brain_check_world(const json_t *body, struct sw_err *err)
 {
-	struct sw_terms terms;
+	struct sw_terms terms = sw_terms_unsaid;
 	int r = read_body(body, &terms, err);
 	return r < 0 ? r : sw_brain_check_terms(json_string_value(json_object_get(body, "name")), &terms, err);
 }
