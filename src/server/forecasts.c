@@ -7,9 +7,10 @@
  * common table is made once a second at most.
  *
  * Invariants:
- *  1. an answer is never older than its question: the table comes from a state with all records
- *     that were applied when the question came. A caller that has waited for LATE_NS gets the last
- *     one there is: an answer says the moment that it is of;
+ *  1. a caller gets a table of a state with all records that were applied when it asked. One that
+ *     has waited for LATE_NS gets the last table, which may be older than its question, but not
+ *     older than OLD_NS; an answer says the moment that it is of. Whether a job has started, has
+ *     ended or is on hold is always said as it is now, never by the table;
  *  2. all users see the same figure of a job: it comes from the table, not from what they may see;
  *  3. a child that fails means that there is no estimate, and nothing else; it is not tried again
  *     for a while;
@@ -38,6 +39,7 @@
 #define AFTER_FAILURE_NS (10 * SW_NS_PER_S)
 #define CHILD_S 70		  /* more than the child allows itself */
 #define LATE_NS (3 * SW_NS_PER_S) /* clients give up where nothing comes for a while */
+#define OLD_NS (30 * SW_NS_PER_S) /* no caller gets a table that was begun so long ago */
 #define TRIALS_MAX 64u		  /* requests that wait to be tried, of all users */
 #define TRIALS_OF_USER 4u	  /* and of one */
 #define TRIAL_ITEMS_MAX 100u	  /* of one list */
@@ -184,7 +186,7 @@ static void begin_answer(struct sw_json *json, int64_t at_ns, uint64_t seq)
 	sw_json_array(json);
 }
 
-/* Where there is no table. */
+/* Where there is no table, or the job came later. */
 static const char has_failed[] = "the forecast failed; it is tried again in a few seconds";
 static const char is_not_ready[] = "the forecast is not ready yet; ask again in a moment";
 
@@ -219,6 +221,22 @@ static size_t find_row(const struct sw_forecast_table *table, uint64_t job)
 	return low;
 }
 
+static bool waits(const struct sw_found_job *seen)
+{
+	return strcmp(seen->view.state, "PD") == 0 || strcmp(seen->view.state, "S") == 0;
+}
+
+/* What the job does now, where that leaves nothing to estimate; NULL: it waits. */
+static const char *what_it_does(const struct sw_server *server, const struct sw_found_job *seen)
+{
+	const char *state = seen->view.state;
+	if (seen->is_past || sw_brain_has_ended(server->brain, seen->view.id))
+		return "it has ended";
+	if (!waits(seen) && strcmp(state, "UN") != 0)
+		return "it has started";
+	return seen->view.held ? "it is on hold" : NULL;
+}
+
 /* Of one job, by the table; NULL: there is none, and `failed` says why. */
 static void write_one(struct sw_server *server, struct sw_json *json, const struct sw_peer *peer, const struct sw_forecast_table *table,
 		      const char *failed, const struct sw_found_job *seen)
@@ -226,12 +244,16 @@ static void write_one(struct sw_server *server, struct sw_json *json, const stru
 	char text[300];
 	size_t at = table != NULL ? find_row(table, seen->view.id) : 0;
 	struct sw_forecast_row none = {.job = seen->view.id, .starts_at = SW_TIME_NEVER};
-	const struct sw_forecast_row *row =
-		table != NULL && at < table->count && table->rows[at].job == none.job ? &table->rows[at] : &none;
-	const char *why = row != &none							 ? say(table, row, text, sizeof text)
-			  : seen->is_past || sw_brain_has_ended(server->brain, none.job) ? "it has ended"
-			  : table != NULL						 ? "it has started"
-											 : failed;
+	const struct sw_forecast_row *row = table != NULL && at < table->count && table->rows[at].job == none.job ? &table->rows[at] : NULL;
+	const char *why = what_it_does(server, seen);
+	if (why != NULL || row == NULL)
+		row = &none;
+	else
+		why = say(table, row, text, sizeof text);
+	if (why == NULL && table != NULL)
+		why = waits(seen) ? is_not_ready : "it has started";
+	else if (why == NULL)
+		why = failed;
 	/* Why another user's job waits is for its owner and operators. */
 	write_estimate(json, row, sw_may_see(peer, &seen->view) ? why : "it belongs to another user");
 }
@@ -528,6 +550,11 @@ static void schedule(struct sw_server *server)
 	evtimer_add(forecasts->step, &wait);
 }
 
+static bool is_newer_than(const struct sw_forecasts *forecasts, int64_t age_ns)
+{
+	return forecasts->table.begun_ns != 0 && sw_now_boot_ns() - forecasts->table.begun_ns < age_ns;
+}
+
 /* Callers that have waited for too long get what there is. */
 static void on_late(evutil_socket_t fd, short what, void *user)
 {
@@ -541,7 +568,7 @@ static void on_late(evutil_socket_t fd, short what, void *user)
 		struct sw_conn *conn = asker->conn;
 		free_asker(asker);
 		sw_conn_detach(conn);
-		answer(server, conn, forecasts->table.begun_ns != 0 ? &forecasts->table.found : NULL, is_not_ready);
+		answer(server, conn, is_newer_than(forecasts, OLD_NS) ? &forecasts->table.found : NULL, is_not_ready);
 	}
 	watch_late(server);
 }
@@ -564,8 +591,7 @@ void sw_handle_forecast(struct sw_server *server, struct sw_conn *conn)
 {
 	struct sw_forecasts *forecasts = server->forecasts;
 	int64_t now_ns = sw_now_boot_ns();
-	bool is_fresh = forecasts->table.begun_ns != 0 && forecasts->table.seq == server->batch.applied_seq &&
-			now_ns - forecasts->table.begun_ns < STALE_NS;
+	bool is_fresh = forecasts->table.seq == server->batch.applied_seq && is_newer_than(forecasts, STALE_NS);
 	if (is_fresh || now_ns < forecasts->fails_until_ns)
 		answer(server, conn, is_fresh ? &forecasts->table.found : NULL, has_failed);
 	else if (add_asker(server, conn) != NULL) {

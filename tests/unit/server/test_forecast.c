@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -233,16 +234,19 @@ static void test_lengths_of_the_past(void **state)
 
 /* ---- children that fail */
 
-static bool spins;
+/* What the policy does in children, where jobs end; in the controller no job ends. The memory is
+ * shared with the controller and its children. */
+enum mood { WELL = 0, FAILS, SPINS };
+static volatile enum mood *mood;
 
-/* In the controller no job ends. */
 static void ended(struct sw_view *view, const struct sw_job *job)
 {
 	(void)view;
 	(void)job;
-	while (spins)
+	while (*mood == SPINS)
 		__asm__ volatile("");
-	_exit(7);
+	if (*mood == FAILS)
+		_exit(7);
 }
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
@@ -255,17 +259,22 @@ static const struct sw_order order;
 static const struct sw_policy moody = {
 	.abi = SW_POLICY_ABI, .name = "moody", .about = "fails when a job ends", .order = &order, .key = key, .ended = ended};
 
+static void start_moody(enum mood first)
+{
+	served_stop(&served);
+	served.options.plugin = &moody;
+	served.options.policy = "moody";
+	*mood = first;
+	served_start(&served);
+}
+
 /* Aim: a child that ends badly, or never, means that there is no estimate now; the controller goes
  * on. */
 static void test_failing_child(void **state)
 {
 	(void)state;
-	served_stop(&served);
-	served.options.plugin = &moody;
-	served.options.policy = "moody";
 	for (int round = 0; round < 2; round++) {
-		spins = round == 1;
-		served_start(&served);
+		start_moody(round == 1 ? SPINS : FAILS);
 		join_saying("");
 		submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
 		long long waits = submit(&served, "{\"command\": [\"x\"]}");
@@ -284,17 +293,45 @@ static void test_failing_child(void **state)
 		json_decref(estimate(NULL, waits));
 		assert_true(figure(&served, "sharewell_forecasts_total") == 1);
 		assert_true(figure(&served, "sharewell_forecasts_failed_total") == 1);
-		if (!spins)
+		if (round == 0)
 			json_decref(ask_json(&served, "POST", "/v1/forecast", "{\"command\": [\"x\"]}", 200));
 		expect_state(&served, waits, "PD");
 		submit(&served, "{\"command\": [\"x\"]}");
-		served_stop(&served);
 	}
-	served_start(&served);
+}
+
+/* Aim: a caller that waited in vain for a new table is not told of the past: a job that came after
+ * the last table is not ready, and one that is held since is on hold. */
+static void test_last_table(void **state)
+{
+	(void)state;
+	start_moody(WELL);
+	join_saying("");
+	submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
+	long long waits = submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
+	json_t *found = estimate(NULL, waits);
+	assert_true(json_is_string(json_object_get(found, "estimated_start_at")));
+	json_decref(found);
+	*mood = SPINS;
+	long long newer = submit(&served, "{\"command\": [\"x\"]}");
+	json_decref(ask_json(&served, "POST", "/v1/jobs/2/hold", NULL, 200));
+	found = estimate(NULL, newer);
+	assert_null(strstr(text(found, "no_estimate"), "started"));
+	assert_non_null(strstr(text(found, "no_estimate"), "again"));
+	json_decref(found);
+	found = estimate(NULL, waits);
+	assert_string_equal(text(found, "no_estimate"), "it is on hold");
+	json_decref(found);
+	found = estimate(NULL, 1);
+	assert_string_equal(text(found, "no_estimate"), "it has started");
+	json_decref(found);
 }
 
 int main(void)
 {
+	mood = mmap(NULL, sizeof *mood, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (mood == MAP_FAILED)
+		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_same_for_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_never_older, set_up, tear_down),
@@ -302,6 +339,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_trial, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lengths_of_the_past, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_child, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_last_table, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
