@@ -13,8 +13,10 @@
  *     ended or is on hold is always said as it is now, never by the table;
  *  2. all users see the same figure of a job: it comes from the table, not from what they may see;
  *  3. a child that fails means that there is no estimate, and nothing else; it is not tried again
- *     for a while;
- *  4. no record comes of a forecast, and the state of the controller is not touched.
+ *     for a while. Of a trial, that holds back the trials of this user alone;
+ *  4. no record comes of a forecast, and the state of the controller is not touched;
+ *  5. users with trials have their turns one after the other, and so have trials and the table;
+ *     every trial is answered within TRIAL_LATE_NS.
  */
 #include "server/forecasts.h"
 
@@ -40,9 +42,12 @@
 #define CHILD_S 70		  /* more than the child allows itself */
 #define LATE_NS (3 * SW_NS_PER_S) /* clients give up where nothing comes for a while */
 #define OLD_NS (30 * SW_NS_PER_S) /* no caller gets a table that was begun so long ago */
-#define TRIALS_MAX 64u		  /* requests that wait to be tried, of all users */
-#define TRIALS_OF_USER 4u	  /* and of one */
-#define TRIAL_ITEMS_MAX 100u	  /* of one list */
+#define TRIAL_LATE_NS (25 * SW_NS_PER_S)
+#define TRIALS_APART_NS (250 * SW_NS_PER_MS) /* of one user: from the end of one to the next */
+#define TRIERS_MAX 128u			     /* users that are remembered */
+#define TRIALS_MAX 64u			     /* requests that wait to be tried, of all users */
+#define TRIALS_OF_USER 4u		     /* and of one */
+#define TRIAL_ITEMS_MAX 100u		     /* of one list */
 #define COME_BACK_S 5u
 #define RECALL_NS (5 * SW_NS_PER_MS) /* of reading rows at one go */
 
@@ -61,16 +66,26 @@ struct asker {
 	struct sw_request *request;
 };
 
+/* A user with trials. */
+struct trier {
+	uint32_t uid;
+	int64_t begun_ns; /* the last child for one of its requests */
+	int64_t rests_until_ns, fails_until_ns;
+};
+
 struct sw_forecasts {
 	TAILQ_HEAD(, asker) askers; /* the first that asked comes first */
 	struct event *step;	    /* the next child may begin */
-	struct event *late;	    /* the first that asked has waited for too long */
+	struct event *late;	    /* a caller has waited for too long */
 	struct event *ended;	    /* NULL: no child works */
 	struct sw_forecast_child child;
 	struct asker *trial; /* whose request the child tries; NULL: it makes the common table */
 	uint64_t seq;	     /* of the state that the child has; and when it began */
 	int64_t at_ns, begun_ns;
-	int64_t rests_until_ns, fails_until_ns;
+	int64_t rests_until_ns, fails_until_ns; /* the latter: of the common table */
+	bool looked_last;			/* the last child was for the common table */
+	struct trier triers[TRIERS_MAX];
+	uint32_t trier_count;
 	struct {
 		struct sw_forecast_table found;
 		uint64_t seq;
@@ -303,24 +318,27 @@ static void answer(struct sw_server *server, struct sw_conn *conn, const struct 
 		answer_page(server, conn, table, table == NULL ? failed : NULL);
 }
 
-static void answer_trial(struct asker *asker, struct sw_conn *conn, const struct sw_forecast_table *table)
+/* `table` NULL: there is none, and `failed` says why. */
+static void answer_trial(const struct asker *asker, struct sw_conn *conn, const struct sw_forecast_table *table, const char *failed)
 {
-	const struct sw_forecasts *forecasts = asker->server->forecasts;
+	struct sw_server *server = asker->server;
+	const struct sw_forecasts *forecasts = server->forecasts;
 	struct sw_json json = {0};
 	char text[300];
-	begin_answer(&json, forecasts->at_ns, forecasts->seq);
+	begin_answer(&json, table != NULL ? forecasts->at_ns : sw_server_now(server),
+		     table != NULL ? forecasts->seq : server->batch.applied_seq);
 	for (size_t i = 0; i < asker->item_count; i++) {
 		struct sw_forecast_row row = {.starts_at = SW_TIME_NEVER, .why = SW_FORECAST_OVER};
 		bool is_there = table != NULL && i < table->count;
 		if (is_there)
 			row = table->rows[i];
 		row.job = 0; /* it has no number: there is no such job */
-		const char *why = !is_there			? has_failed
+		const char *why = !is_there			? (failed != NULL ? failed : has_failed)
 				  : row.why == SW_FORECAST_OVER ? "it would be refused"
 								: say(table, &row, text, sizeof text);
 		write_estimate(&json, &row, why);
 	}
-	end_answer(conn, &json, table == NULL ? has_failed : NULL, 0);
+	end_answer(conn, &json, failed, 0);
 }
 
 /* ---- lengths of jobs that have left */
@@ -378,11 +396,27 @@ static bool recall_some(struct sw_server *server)
 
 static void on_ended(evutil_socket_t fd, short what, void *user);
 
-static void fail(struct sw_server *server)
+static struct trier *find_trier(struct sw_forecasts *forecasts, uint32_t uid)
 {
-	struct sw_forecasts *forecasts = server->forecasts;
-	forecasts->figures.failed++;
-	forecasts->fails_until_ns = sw_now_boot_ns() + AFTER_FAILURE_NS;
+	for (uint32_t i = 0; i < forecasts->trier_count; i++)
+		if (forecasts->triers[i].uid == uid)
+			return &forecasts->triers[i];
+	return NULL;
+}
+
+/* In place of the one whose last trial is the longest ago, where there is no room. */
+static struct trier *make_trier(struct sw_forecasts *forecasts, uint32_t uid)
+{
+	struct trier *trier = find_trier(forecasts, uid);
+	if (trier != NULL)
+		return trier;
+	if (forecasts->trier_count < TRIERS_MAX)
+		trier = &forecasts->triers[forecasts->trier_count++];
+	for (uint32_t i = 0; trier == NULL || i < forecasts->trier_count; i++)
+		if (trier == NULL || forecasts->triers[i].begun_ns < trier->begun_ns)
+			trier = &forecasts->triers[i];
+	*trier = (struct trier){.uid = uid};
+	return trier;
 }
 
 /* The first that asks for the table of a state up to this record, or the first with a request to
@@ -412,15 +446,26 @@ static void answer_askers(struct sw_server *server, const struct sw_forecast_tab
 	}
 }
 
+/* It is answered; where the child is at it, it stays until that has ended. */
+static void let_go_trial(struct asker *asker, const struct sw_forecast_table *table, const char *failed)
+{
+	struct sw_conn *conn = SW_TAKE(asker->conn);
+	if (conn != NULL) {
+		sw_conn_detach(conn);
+		answer_trial(asker, conn, table, failed);
+	}
+	if (asker->server->forecasts->trial != asker)
+		free_asker(asker);
+}
+
 static void end_trial(struct sw_server *server, const struct sw_forecast_table *table)
 {
 	struct asker *asker = SW_TAKE(server->forecasts->trial);
-	struct sw_conn *conn = asker->conn;
-	if (conn != NULL) {
-		sw_conn_detach(conn);
-		answer_trial(asker, conn, table);
-	}
-	free_asker(asker);
+	struct trier *trier = make_trier(server->forecasts, asker->uid);
+	int64_t now_ns = sw_now_boot_ns();
+	trier->rests_until_ns = now_ns + (table != NULL ? TRIALS_APART_NS : AFTER_FAILURE_NS);
+	trier->fails_until_ns = table != NULL ? 0 : trier->rests_until_ns;
+	let_go_trial(asker, table, table != NULL ? NULL : has_failed);
 }
 
 static bool begin_child(struct sw_server *server, struct asker *trial)
@@ -436,25 +481,34 @@ static bool begin_child(struct sw_server *server, struct asker *trial)
 	}
 	forecasts->figures.runs++;
 	forecasts->trial = trial;
+	forecasts->looked_last = trial == NULL;
 	forecasts->seq = server->batch.applied_seq;
 	forecasts->at_ns = task.now;
 	forecasts->begun_ns = sw_now_boot_ns();
+	if (trial != NULL)
+		make_trier(forecasts, trial->uid)->begun_ns = forecasts->begun_ns;
 	if (sw_forecast_child_start(&task, &forecasts->child, &err) < 0)
 		return false;
 	forecasts->ended = event_new(server->base, forecasts->child.end, EV_READ, on_ended, server);
 	if (forecasts->ended != NULL && event_add(forecasts->ended, &patience) == 0)
 		return true;
+	if (forecasts->ended != NULL)
+		event_free(forecasts->ended);
+	forecasts->ended = NULL;
 	sw_forecast_child_end(&forecasts->child, NULL);
 	return false;
 }
 
 static void no_child(struct sw_server *server)
 {
-	fail(server);
-	if (server->forecasts->trial != NULL)
+	struct sw_forecasts *forecasts = server->forecasts;
+	forecasts->figures.failed++;
+	if (forecasts->trial != NULL) {
 		end_trial(server, NULL);
-	else
-		answer_askers(server, NULL);
+		return;
+	}
+	forecasts->fails_until_ns = sw_now_boot_ns() + AFTER_FAILURE_NS;
+	answer_askers(server, NULL);
 }
 
 static void note_held(struct sw_forecasts *forecasts, int64_t since_ns)
@@ -504,13 +558,51 @@ static void on_ended(evutil_socket_t fd, short what, void *user)
 
 /* ---- whose turn it is */
 
-/* When a child may begin for this asker. */
-static int64_t due_ns(const struct sw_forecasts *forecasts, const struct asker *asker)
+/* What may begin next, and when. */
+struct turn {
+	struct asker *trial; /* NULL: the common table */
+	int64_t due_ns;	     /* not before now; INT64_MAX: no caller asks for it */
+};
+
+static struct turn table_turn(const struct sw_forecasts *forecasts, int64_t now_ns)
 {
-	int64_t due = asker != NULL ? forecasts->rests_until_ns : INT64_MAX;
-	if (asker != NULL && !asker->tries && forecasts->table.begun_ns != 0 && forecasts->table.begun_ns + APART_NS > due)
-		due = forecasts->table.begun_ns + APART_NS;
-	return due;
+	struct turn turn = {.due_ns = INT64_MAX};
+	if (first_asker(forecasts, false, UINT64_MAX) == NULL)
+		return turn;
+	turn.due_ns = forecasts->rests_until_ns > now_ns ? forecasts->rests_until_ns : now_ns;
+	if (forecasts->table.begun_ns != 0 && forecasts->table.begun_ns + APART_NS > turn.due_ns)
+		turn.due_ns = forecasts->table.begun_ns + APART_NS;
+	return turn;
+}
+
+/* Of those that may begin first, the one of the user whose last turn is the longest ago. */
+static struct turn trial_turn(struct sw_forecasts *forecasts, int64_t now_ns)
+{
+	struct turn first = {.due_ns = INT64_MAX};
+	int64_t first_begun_ns = 0;
+	struct asker *asker;
+	TAILQ_FOREACH(asker, &forecasts->askers, link)
+	{
+		const struct trier *trier = asker->tries ? find_trier(forecasts, asker->uid) : NULL;
+		int64_t due_ns = forecasts->rests_until_ns > now_ns ? forecasts->rests_until_ns : now_ns;
+		int64_t begun_ns = trier != NULL ? trier->begun_ns : 0;
+		if (!asker->tries)
+			continue;
+		if (trier != NULL && trier->rests_until_ns > due_ns)
+			due_ns = trier->rests_until_ns;
+		if (due_ns > first.due_ns || (due_ns == first.due_ns && begun_ns >= first_begun_ns))
+			continue;
+		first = (struct turn){asker, due_ns};
+		first_begun_ns = begun_ns;
+	}
+	return first;
+}
+
+static struct turn next_turn(struct sw_forecasts *forecasts, int64_t now_ns)
+{
+	struct turn look = table_turn(forecasts, now_ns), trial = trial_turn(forecasts, now_ns);
+	bool looks = look.due_ns != trial.due_ns ? look.due_ns < trial.due_ns : !forecasts->looked_last;
+	return looks || trial.trial == NULL ? look : trial;
 }
 
 static void on_step(evutil_socket_t fd, short what, void *user)
@@ -520,34 +612,52 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	struct sw_server *server = user;
 	SW_HOLDS_LOOP(server);
 	struct sw_forecasts *forecasts = server->forecasts;
-	struct asker *looks = first_asker(forecasts, false, UINT64_MAX), *tries = first_asker(forecasts, true, UINT64_MAX);
 	int64_t now_ns = sw_now_boot_ns();
-	if (forecasts->ended != NULL || (looks == NULL && tries == NULL))
+	struct turn turn = next_turn(forecasts, now_ns);
+	if (forecasts->ended != NULL || turn.due_ns == INT64_MAX)
 		return;
 	if (!recall_some(server)) {
 		evtimer_add(forecasts->step, &(struct timeval){0});
 		return;
 	}
-	bool is_looks_turn = due_ns(forecasts, looks) <= due_ns(forecasts, tries);
-	if (due_ns(forecasts, is_looks_turn ? looks : tries) <= now_ns) {
-		if (!begin_child(server, is_looks_turn ? NULL : tries))
+	if (turn.due_ns <= now_ns) {
+		if (!begin_child(server, turn.trial))
 			no_child(server);
 		note_held(forecasts, now_ns);
 	}
 	schedule(server);
 }
 
+/* Once that moment has come. */
+static void set_timer(struct event *timer, int64_t at_ns)
+{
+	int64_t now_ns = sw_now_boot_ns(), wait_us = at_ns > now_ns ? (at_ns - now_ns + SW_NS_PER_US - 1) / SW_NS_PER_US : 0;
+	const struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
+	evtimer_add(timer, &wait);
+}
+
 static void schedule(struct sw_server *server)
 {
 	struct sw_forecasts *forecasts = server->forecasts;
-	int64_t looks = due_ns(forecasts, first_asker(forecasts, false, UINT64_MAX)),
-		tries = due_ns(forecasts, first_asker(forecasts, true, UINT64_MAX));
-	int64_t due = looks < tries ? looks : tries, now_ns = sw_now_boot_ns();
-	if (forecasts->ended != NULL || due == INT64_MAX)
-		return;
-	int64_t wait_us = due > now_ns ? (due - now_ns + SW_NS_PER_US - 1) / SW_NS_PER_US : 0;
-	const struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
-	evtimer_add(forecasts->step, &wait);
+	struct turn turn = next_turn(forecasts, sw_now_boot_ns());
+	if (forecasts->ended == NULL && turn.due_ns != INT64_MAX)
+		set_timer(forecasts->step, turn.due_ns);
+}
+
+/* The caller that will have waited for too long first, and when; NULL: no caller waits. */
+static struct asker *first_late(const struct sw_forecasts *forecasts, int64_t *ret_late_ns)
+{
+	struct asker *asker, *first = NULL;
+	*ret_late_ns = INT64_MAX;
+	TAILQ_FOREACH(asker, &forecasts->askers, link)
+	{
+		int64_t late_ns = asker->asked_ns + (asker->tries ? TRIAL_LATE_NS : LATE_NS);
+		if (asker->conn == NULL || late_ns >= *ret_late_ns)
+			continue;
+		first = asker;
+		*ret_late_ns = late_ns;
+	}
+	return first;
 }
 
 static bool is_newer_than(const struct sw_forecasts *forecasts, int64_t age_ns)
@@ -564,7 +674,12 @@ static void on_late(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_forecasts *forecasts = server->forecasts;
 	struct asker *asker;
-	while ((asker = first_asker(forecasts, false, UINT64_MAX)) != NULL && asker->asked_ns + LATE_NS <= sw_now_boot_ns()) {
+	int64_t late_ns;
+	while ((asker = first_late(forecasts, &late_ns)) != NULL && late_ns <= sw_now_boot_ns()) {
+		if (asker->tries) {
+			let_go_trial(asker, NULL, is_not_ready);
+			continue;
+		}
 		struct sw_conn *conn = asker->conn;
 		free_asker(asker);
 		sw_conn_detach(conn);
@@ -575,14 +690,9 @@ static void on_late(evutil_socket_t fd, short what, void *user)
 
 static void watch_late(struct sw_server *server)
 {
-	const struct asker *asker = first_asker(server->forecasts, false, UINT64_MAX);
-	int64_t now_ns = sw_now_boot_ns(), wait_us = 0;
-	if (asker == NULL || evtimer_pending(server->forecasts->late, NULL))
-		return;
-	if (asker->asked_ns + LATE_NS > now_ns)
-		wait_us = (asker->asked_ns + LATE_NS - now_ns + SW_NS_PER_US - 1) / SW_NS_PER_US;
-	const struct timeval wait = {.tv_sec = wait_us / 1000000, .tv_usec = wait_us % 1000000};
-	evtimer_add(server->forecasts->late, &wait);
+	int64_t late_ns;
+	if (first_late(server->forecasts, &late_ns) != NULL)
+		set_timer(server->forecasts->late, late_ns);
 }
 
 /* ---- requests */
@@ -660,7 +770,13 @@ void sw_handle_trial(struct sw_server *server, struct sw_conn *conn)
 	asker->tries = true;
 	asker->request = sw_conn_take_request(conn);
 	int r = propose(server, asker, &user, &err);
+	const struct trier *trier = find_trier(server->forecasts, user.uid);
+	if (r == 0 && trier != NULL && sw_now_boot_ns() < trier->fails_until_ns) {
+		let_go_trial(asker, NULL, has_failed);
+		return;
+	}
 	if (r == 0) {
+		watch_late(server);
 		schedule(server);
 		return;
 	}

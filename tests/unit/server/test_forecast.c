@@ -236,17 +236,31 @@ static void test_lengths_of_the_past(void **state)
 
 /* What the policy does in children, where jobs end; in the controller no job ends. The memory is
  * shared with the controller and its children. */
-enum mood { WELL = 0, FAILS, SPINS };
-static volatile enum mood *mood;
+enum mood { WELL = 0, FAILS, SPINS, WAITS };
+static volatile struct shared {
+	enum mood mood;
+	unsigned begun, may_end; /* of children that wait: how many there were, and the first so many go on */
+} * shared;
+
+static void wait_for_leave(void)
+{
+	static unsigned own; /* of this process: a child is a copy of one that never was here */
+	if (own == 0)
+		own = ++shared->begun;
+	while (own > shared->may_end)
+		usleep(1000);
+}
 
 static void ended(struct sw_view *view, const struct sw_job *job)
 {
 	(void)view;
 	(void)job;
-	while (*mood == SPINS)
+	while (shared->mood == SPINS)
 		__asm__ volatile("");
-	if (*mood == FAILS)
+	if (shared->mood == FAILS)
 		_exit(7);
+	if (shared->mood == WAITS)
+		wait_for_leave();
 }
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
@@ -264,7 +278,7 @@ static void start_moody(enum mood first)
 	served_stop(&served);
 	served.options.plugin = &moody;
 	served.options.policy = "moody";
-	*mood = first;
+	shared->mood = first;
 	served_start(&served);
 }
 
@@ -312,7 +326,7 @@ static void test_last_table(void **state)
 	json_t *found = estimate(NULL, waits);
 	assert_true(json_is_string(json_object_get(found, "estimated_start_at")));
 	json_decref(found);
-	*mood = SPINS;
+	shared->mood = SPINS;
 	long long newer = submit(&served, "{\"command\": [\"x\"]}");
 	json_decref(ask_json(&served, "POST", "/v1/jobs/2/hold", NULL, 200));
 	found = estimate(NULL, newer);
@@ -327,10 +341,86 @@ static void test_last_table(void **state)
 	json_decref(found);
 }
 
+/* A trial, whose answer is heard later; `token` NULL: of the owner. */
+static int begin_trial(const char *token)
+{
+	static const char job[] = "{\"command\": [\"x\"]}";
+	char request[400];
+	int fd = token != NULL ? dial_tcp(&served) : dial(&served);
+	int used = snprintf(request, sizeof request, "POST /v1/forecast HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n");
+	if (token != NULL)
+		used += snprintf(request + used, sizeof request - (size_t)used, "Authorization: Bearer %s\r\n", token);
+	snprintf(request + used, sizeof request - (size_t)used, "Content-Length: %zu\r\n\r\n%s", strlen(job), job);
+	say_text(fd, request);
+	return fd;
+}
+
+/* Ends the trial; whether it was said that the forecast failed. */
+static bool has_trial_failed(int fd)
+{
+	struct reply reply = hear(fd);
+	assert_int_equal(reply.status, 200);
+	bool failed = strstr(reply.body, "the forecast failed") != NULL;
+	reply_free(&reply);
+	close(fd);
+	return failed;
+}
+
+/* One job runs, and the number of one that waits. */
+static long long fill(enum mood first)
+{
+	start_moody(first);
+	join_saying("");
+	submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
+	return submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
+}
+
+/* Aim: a trial whose child dies is told so, and holds back trials of this user; the table of all and
+ * the trials of others do not suffer. */
+static void test_failing_trial(void **state)
+{
+	(void)state;
+	long long waits = fill(FAILS);
+	assert_true(has_trial_failed(begin_trial(NULL)));
+	shared->mood = WELL;
+	json_t *found = estimate(SERVED_STRANGER, waits);
+	assert_true(json_is_string(json_object_get(found, "estimated_start_at")));
+	json_decref(found);
+	assert_false(has_trial_failed(begin_trial(SERVED_STRANGER)));
+	double runs = figure(&served, "sharewell_forecasts_total");
+	assert_true(has_trial_failed(begin_trial(NULL)));
+	assert_true(figure(&served, "sharewell_forecasts_total") == runs);
+	assert_true(figure(&served, "sharewell_forecasts_failed_total") == 1);
+}
+
+/* Aim: one user's trials do not stand before the first of another one. */
+static void test_turns(void **state)
+{
+	(void)state;
+	fill(WAITS);
+	shared->begun = shared->may_end = 0;
+	int own[3], stranger;
+	own[0] = begin_trial(NULL);
+	while (shared->begun == 0)
+		usleep(1000);
+	for (size_t i = 1; i < 3; i++)
+		own[i] = begin_trial(NULL);
+	figure(&served, "sharewell_forecasts_total"); /* the controller has heard them */
+	stranger = begin_trial(SERVED_STRANGER);
+	figure(&served, "sharewell_forecasts_total");
+	shared->may_end = 2;
+	has_trial_failed(own[0]);
+	has_trial_failed(stranger);
+	shared->may_end = 4;
+	for (size_t i = 1; i < 3; i++)
+		has_trial_failed(own[i]);
+	assert_int_equal(shared->begun, 4);
+}
+
 int main(void)
 {
-	mood = mmap(NULL, sizeof *mood, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (mood == MAP_FAILED)
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
 		return 1;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_same_for_all, set_up, tear_down),
@@ -340,6 +430,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lengths_of_the_past, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_child, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_last_table, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_failing_trial, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
