@@ -68,11 +68,17 @@ static int gather(struct sw_client *client, const struct values *values, bool as
 static int look_ahead(struct sw_client *client, json_t *jobs, struct sw_err *err)
 {
 	SW_JSON *starts = NULL;
+	SW_CLEANUP(sw_freep) char *failed = NULL;
 	size_t i;
 	json_t *job;
-	int r = sw_cli_starts_get(client, 0, &starts, err);
-	json_array_foreach(jobs, i, job) if (r == 0 && sw_cli_starts_put(starts, (uint64_t)sw_cli_number(job, "id", 0), job) < 0) r =
-		sw_err_set(err, SW_ENOMEM, "out of memory");
+	int r = sw_cli_starts_get(client, 0, &starts, &failed, err);
+	if (failed != NULL)
+		sw_cli_print_note("no start can be estimated: %s", failed);
+	json_array_foreach(jobs, i, job)
+	{
+		if (r == 0 && sw_cli_starts_put(starts, (uint64_t)sw_cli_number(job, "id", 0), failed, job) < 0)
+			r = sw_err_set(err, SW_ENOMEM, "out of memory");
+	}
 	return r;
 }
 

@@ -7,6 +7,7 @@
 #include "api/request.h"
 #include "api/when.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/live.h"
 #include "cli/message.h"
 
@@ -33,7 +34,7 @@ static int take_page(json_t *starts, const json_t *page, struct sw_err *err)
 	return 0;
 }
 
-int sw_cli_starts_get(struct sw_client *client, uint64_t only, json_t **ret_starts, struct sw_err *err)
+static int get(struct sw_client *client, uint64_t only, json_t **ret_starts, struct sw_err *err)
 {
 	SW_JSON *starts = json_object();
 	int64_t cursor = 0;
@@ -57,6 +58,26 @@ int sw_cli_starts_get(struct sw_client *client, uint64_t only, json_t **ret_star
 	return r;
 }
 
+bool sw_cli_starts_are_unknown(const struct sw_err *err)
+{
+	return err->code == SW_ENOTFOUND && strstr(err->fact, "'/v1/forecast") != NULL;
+}
+
+int sw_cli_starts_get(struct sw_client *client, uint64_t only, json_t **ret_starts, char **ret_failed, struct sw_err *err)
+{
+	struct sw_err own = {0};
+	int r = get(client, only, ret_starts, &own);
+	if (r == 0 || r == SW_ESTOPPED || r == SW_ENOMEM) {
+		if (r < 0 && err != NULL)
+			*err = own;
+		return r;
+	}
+	const char *why = sw_cli_starts_are_unknown(&own) ? "the controller is older than this command and makes no forecasts" : own.fact;
+	*ret_starts = json_object();
+	*ret_failed = sw_text_clean(why);
+	return *ret_starts != NULL && *ret_failed != NULL ? 0 : no_memory(err);
+}
+
 const json_t *sw_cli_starts_find(const json_t *starts, uint64_t id)
 {
 	char key[24];
@@ -64,15 +85,17 @@ const json_t *sw_cli_starts_find(const json_t *starts, uint64_t id)
 	return json_object_get(starts, key);
 }
 
-int sw_cli_starts_put(const json_t *starts, uint64_t id, json_t *job)
+int sw_cli_starts_put(const json_t *starts, uint64_t id, const char *failed, json_t *job)
 {
-	static const char *const keys[] = {"estimated_start_at", "basis", "no_estimate"};
+	static const char *const keys[] = {"at", "estimated_start_at", "basis", "no_estimate"};
 	const json_t *estimate = sw_cli_starts_find(starts, id);
 	for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
 		json_t *value = json_object_get(estimate, keys[k]);
 		if (json_object_set_new(job, keys[k], value != NULL ? json_incref(value) : json_null()) != 0)
 			return SW_ENOMEM;
 	}
+	if (estimate == NULL && failed != NULL)
+		return json_object_set_new(job, "no_estimate", json_string(failed)) == 0 ? 0 : SW_ENOMEM;
 	return 0;
 }
 
@@ -141,9 +164,9 @@ static int64_t moment(const char *text)
 	return text != NULL && sw_when_parse(text, strlen(text), &ns) == 0 ? ns : -1;
 }
 
-char *sw_cli_starts_say(const json_t *estimate, const char *at, char *text, size_t size)
+char *sw_cli_starts_say(const json_t *estimate, int64_t now_ns, char *text, size_t size)
 {
-	int64_t now_ns = moment(at), start_ns = moment(sw_cli_text(estimate, "estimated_start_at", NULL));
+	int64_t start_ns = moment(sw_cli_text(estimate, "estimated_start_at", NULL));
 	char span[32], clock[32], basis[256];
 	if (start_ns < 0) {
 		snprintf(text, size, "no estimate of its start: %s", sw_cli_text(estimate, "no_estimate", "the controller gives none"));

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "cli/connect.h"
 #include "cli/job_options.h"
 #include "cli/live.h"
@@ -37,6 +38,18 @@ static int measure_cluster(struct sw_client *client, int64_t *ret_most, int64_t 
 	return 0;
 }
 
+static int explain_trial(const struct sw_err *own, struct sw_err *err)
+{
+	if (!sw_cli_starts_are_unknown(own)) {
+		*err = *own;
+		return own->code;
+	}
+	sw_err_set(err, SW_ENOTFOUND, "the controller cannot try jobs");
+	sw_err_detail(err, "it is older than this command: %s", own->fact);
+	sw_err_hint(err, "Submit the job, or start a controller of this version.");
+	return err->code;
+}
+
 /* The controller checks the jobs as it would at a submit, and says when they would start. */
 static int test_only(struct sw_client *client, const json_t *jobs, bool json, struct sw_err *err)
 {
@@ -45,17 +58,20 @@ static int test_only(struct sw_client *client, const json_t *jobs, bool json, st
 	const json_t *estimate;
 	char start[512];
 	int64_t most = 0, all = 0;
-	int r = sw_client_post(client, "/v1/forecast", jobs, &answer, err);
+	struct sw_err own = {0};
+	int r = sw_client_post(client, "/v1/forecast", jobs, &answer, &own);
+	if (r < 0)
+		return explain_trial(&own, err);
 	if (r == 0 && json)
 		return sw_cli_print_json(answer, err);
-	r = r < 0 ? r : measure_cluster(client, &most, &all, err);
+	r = measure_cluster(client, &most, &all, err);
 	if (r < 0)
 		return r;
 	printf("%zu %s could be submitted: the cluster has %" PRId64 " GPU%s, its largest node %" PRId64 "\n", count,
 	       count == 1 ? "job" : "jobs", all, all == 1 ? "" : "s", most);
 	json_array_foreach(json_object_get(answer, "jobs"), i, estimate)
 	{
-		sw_cli_starts_say(estimate, sw_cli_text(answer, "at", NULL), start, sizeof start);
+		sw_cli_starts_say(estimate, sw_now_real_ns(), start, sizeof start);
 		if (count > 1)
 			printf("  number %zu: %s\n", i + 1, start);
 		else

@@ -1,8 +1,10 @@
 /* sharewell why */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/text.h"
 #include "cli/connect.h"
 #include "cli/live.h"
@@ -17,6 +19,7 @@ struct values {
 /* Of several jobs the estimates are asked for together, when the first of them waits. */
 struct asking {
 	json_t *starts;
+	char *failed;  /* why there are no estimates; NULL */
 	uint64_t only; /* the one job; 0: several */
 	bool json;
 };
@@ -36,8 +39,8 @@ static int explain(void *user, struct sw_client *client, uint64_t id, struct sw_
 	snprintf(path, sizeof path, "/v1/jobs/%" PRIu64 "/why", id);
 	int r = sw_client_get(client, path, &why, err);
 	if (r == 0 && waits(why)) {
-		r = asking->starts == NULL ? sw_cli_starts_get(client, asking->only, &asking->starts, err) : 0;
-		if (r == 0 && sw_cli_starts_put(asking->starts, id, why) < 0)
+		r = asking->starts == NULL ? sw_cli_starts_get(client, asking->only, &asking->starts, &asking->failed, err) : 0;
+		if (r == 0 && sw_cli_starts_put(asking->starts, id, asking->failed, why) < 0)
 			r = sw_err_set(err, SW_ENOMEM, "out of memory");
 	}
 	if (r < 0 || asking->json)
@@ -47,7 +50,9 @@ static int explain(void *user, struct sw_client *client, uint64_t id, struct sw_
 	printf("job %" PRIu64 " (%s): %s\n", id, sw_cli_text(why, "state", "?"), clean != NULL ? clean : "");
 	const json_t *estimate = waits(why) ? sw_cli_starts_find(asking->starts, id) : NULL;
 	if (estimate != NULL)
-		printf("  %s\n", sw_cli_starts_say(estimate, sw_cli_text(estimate, "at", NULL), start, sizeof start));
+		printf("  %s\n", sw_cli_starts_say(estimate, sw_now_real_ns(), start, sizeof start));
+	else if (waits(why) && asking->failed != NULL)
+		printf("  no estimate: %s\n", asking->failed);
 	return 0;
 }
 
@@ -62,6 +67,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	int r = sw_cli_connect(values->controller, &client, err);
 	r = r < 0 ? r : sw_cli_each_job(client, &values->jobs, explain, &asking, err);
 	json_decref(asking.starts);
+	free(asking.failed);
 	return r;
 }
 

@@ -70,7 +70,7 @@ submit -J behind -G 4 -- sleep 600
 works 'why says when a job will start, and on what that rests' 'in about 10 min' why "$waits"
 holds 'its limit' grep -q 'if the job that ends before runs as long as its limit allows' "$scratch/out"
 run why --json "$waits"
-holds 'for a script' sh -c 'grep -q "\"estimated_start_at\":\"20" "$0" && grep -q "\"limits\":1" "$0"' "$scratch/out"
+holds 'for a script' sh -c 'grep -q "\"estimated_start_at\":\"20" "$0" && grep -q "\"limits\":1" "$0" && grep -q "\"at\":\"20" "$0"' "$scratch/out"
 works 'one behind it starts later' 'in about 15 min' why "$job"
 submit -d "afternotok:$first" -- true
 works 'it is not foreseen that a job fails' 'it runs only if a job fails that has not ended yet' why "$job"
@@ -87,6 +87,21 @@ works 'the list of starts' 'START_TIME' ps --start
 holds 'has the jobs that wait, with a moment each' sh -c 'grep "waits" "$0" | grep -q "20[0-9][0-9]-.*T"' "$scratch/out"
 holds 'but not those that run' sh -c '! grep -q "^ *$1 " "$0"' "$scratch/out" "$first"
 holds 'and no moment for the one on hold' sh -c 'grep "never" "$0" | grep -q "N/A"' "$scratch/out"
+
+# A controller of a time before forecasts.
+python3 "$SW_SOURCE_DIR/tests/e2e/old_controller.py" "$scratch/state/controller.sock" "$scratch/old.sock" /v1/forecast "/v1/forecast?job=$waits" "/v1/forecast?limit=1000&cursor=0" &
+old=$!
+until_holds 20 test -S "$scratch/old.sock"
+works 'an older controller still says why a job waits' 'no estimate: the controller is older' why --controller "unix:$scratch/old.sock" "$waits"
+holds 'in full' grep -q "^job $waits (PD): ..*" "$scratch/out"
+works 'and to a script' '"no_estimate":"the controller is older' why --json --controller "unix:$scratch/old.sock" "$waits"
+run ps --start --controller "unix:$scratch/old.sock"
+[ "$status" -eq 0 ] && grep -q 'waits .*N/A' "$scratch/out"
+said $? 'it lists jobs without estimates'
+err_has 'no start can be estimated: the controller is older'
+said $? 'and says why'
+refuses 2 'and it cannot try jobs' 'is older than this command' submit --test-only --controller "unix:$scratch/old.sock" -- true
+kill "$old"
 
 # Columns.
 works 'columns of choice' 'JOBID STATE   TIME_LIMIT' ps -o jobid,state,timelimit
