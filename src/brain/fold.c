@@ -70,8 +70,8 @@ int sw_brain_tell(struct sw_brain *brain, struct sw_event fact, struct sw_err *e
 	int r = sw_engine_hear(brain->engine, brain->now, &fact, 1, &outcome, err);
 	if (r < 0)
 		return r;
-	/* The engine wakes when it would have. After a change of policy it refuses the jobs that have no
-	 * place any more as soon as it hears anything. */
+	/* The engine wakes when it would have. After a change of policy it refuses the jobs that
+	 * have no place any more as soon as it hears anything. */
 	return sw_brain_obey(brain, &outcome) < 0 ? sw_err_set(err, SW_ENOMEM, "out of memory") : 0;
 }
 

@@ -41,8 +41,8 @@ struct sw_core_job {
 	uint32_t home;	 /* parts: where it was when it was stopped; SW_NO_PART. Others may have the GPUs. */
 	uint32_t stands; /* parts: where the ledger counts its run as suspended; SW_NO_PART */
 	sw_ns stood_at;	 /* when it was stopped there */
-	/* when its run came to the GPUs that it holds; 0: before any run that now stands or leaves GPUs
-	 * there */
+	/* when its run came to the GPUs that it holds; 0: before any run that now stands or leaves
+	 * GPUs there */
 	sw_ns came_at;
 	uint64_t leaves; /* GPUs of its one node that the run still has, on its way to others; 0: it is there */
 	sw_ns move_at;	 /* since when it leaves them; where it leaves none: before then no policy moves it in one run */
