@@ -32,6 +32,7 @@
 #include "server/loop.h"
 #include "server/models.h"
 #include "server/past.h"
+#include "server/recall.h"
 #include "server/state.h"
 #include "server/submit.h"
 #include "server/views.h"
@@ -49,7 +50,6 @@
 #define TRIALS_OF_USER 4u		     /* and of one */
 #define TRIAL_ITEMS_MAX 100u		     /* of one list */
 #define COME_BACK_S 5u
-#define RECALL_NS (5 * SW_NS_PER_MS) /* of reading rows at one go */
 
 /* A caller that waits. */
 struct asker {
@@ -91,10 +91,7 @@ struct sw_forecasts {
 		uint64_t seq;
 		int64_t at_ns, begun_ns; /* 0: there is none */
 	} table;
-	/* Lengths of jobs that have left, read from their rows. */
-	const struct sw_brain *recalled; /* the brain that knows them */
-	uint64_t recall_from;		 /* the next row; 0: all are read */
-	SW_VEC(struct sw_length) lengths;
+	struct sw_recall recall; /* lengths of jobs that have left */
 	struct sw_forecast_figures figures;
 };
 
@@ -341,57 +338,6 @@ static void answer_trial(const struct asker *asker, struct sw_conn *conn, const 
 	end_answer(conn, &json, failed, 0);
 }
 
-/* ---- lengths of jobs that have left */
-
-struct reading {
-	struct sw_forecasts *forecasts;
-	int64_t until_ns;
-	uint64_t last;
-};
-
-static int read_row(void *user, const struct sw_past_row *row)
-{
-	struct reading *reading = user;
-	struct sw_forecasts *forecasts = reading->forecasts;
-	struct sw_length length, *slot = NULL;
-	reading->last = row->job;
-	if (sw_past_length(row, &length) && (slot = sw_vec_push(&forecasts->lengths)) != NULL)
-		*slot = length;
-	return forecasts->lengths.count == SW_LENGTHS_KEPT || sw_now_boot_ns() > reading->until_ns ? 1 : 0;
-}
-
-/* The oldest first: then the ring of the brain forgets these first. */
-static void hand_over(struct sw_server *server)
-{
-	struct sw_forecasts *forecasts = server->forecasts;
-	for (size_t i = forecasts->lengths.count; i-- > 0;)
-		if (sw_brain_recall_length(server->brain, &forecasts->lengths.items[i]) < 0)
-			break;
-	sw_vec_free(&forecasts->lengths);
-	forecasts->recall_from = 0;
-}
-
-/* Some rows, the latest first; false: there are more. */
-static bool recall_some(struct sw_server *server)
-{
-	struct sw_forecasts *forecasts = server->forecasts;
-	struct reading reading = {.forecasts = forecasts, .until_ns = sw_now_boot_ns() + RECALL_NS};
-	if (forecasts->recalled != server->brain) {
-		forecasts->recalled = server->brain;
-		forecasts->recall_from = sw_brain_job_count(server->brain);
-		sw_vec_free(&forecasts->lengths);
-	}
-	if (forecasts->recall_from == 0)
-		return true;
-	const struct sw_past_query query = {.from = forecasts->recall_from, .descending = true};
-	int r = sw_past_each(server->journal, &query, read_row, &reading, NULL);
-	bool is_done = r != 1 || forecasts->lengths.count == SW_LENGTHS_KEPT || reading.last <= 1;
-	forecasts->recall_from = reading.last - 1;
-	if (is_done)
-		hand_over(server);
-	return is_done;
-}
-
 /* ---- the child */
 
 static void on_ended(evutil_socket_t fd, short what, void *user);
@@ -616,7 +562,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	struct turn turn = next_turn(forecasts, now_ns);
 	if (forecasts->ended != NULL || turn.due_ns == INT64_MAX)
 		return;
-	if (!recall_some(server)) {
+	if (!sw_recall_some(server, &forecasts->recall)) {
 		evtimer_add(forecasts->step, &(struct timeval){0});
 		return;
 	}
@@ -815,7 +761,7 @@ void sw_forecasts_stop(struct sw_server *server)
 	if (forecasts->late != NULL)
 		event_free(forecasts->late);
 	sw_forecast_table_release(&forecasts->table.found);
-	sw_vec_free(&forecasts->lengths);
+	sw_recall_release(&forecasts->recall);
 	free(forecasts);
 	server->forecasts = NULL;
 }
