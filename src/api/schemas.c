@@ -175,6 +175,8 @@ static const struct sw_api_field estimate[] = {
 	{"estimated_start_at", "string", "when it will probably start; null: there is no estimate"},
 	{"basis", "#Basis", "how many jobs are taken to end before that, by what their lengths rest on; null: there is no estimate"},
 	{"no_estimate", "string", "why there is none; null: there is one"},
+	{"makes_jobs", "integer", "of a trial, how many jobs a submit would make: the members of an array, else 1; null: it is a job"},
+	{"would_be_refused", "boolean", "of a trial: a submit would make a job that the scheduler does not take"},
 	END,
 };
 static const struct sw_api_field basis[] = {

@@ -639,8 +639,12 @@ static int answer_ended(const struct run *run, struct sw_forecast *forecast)
 	int r = 0;
 	for (uint64_t job = config->first; r == 0 && config->last != 0 && job <= config->last; job++) {
 		const struct sw_live *live = sw_brain_live(run->brain, job);
-		if (live != NULL && !live->is_prerun && find(run, (uint32_t)(job - 1)) == NOT_LISTED)
-			r = push_row(forecast, &(struct sw_forecast_row){.job = job, .starts_at = SW_TIME_NEVER, .why = SW_FORECAST_OVER});
+		if (live == NULL || live->is_prerun || find(run, (uint32_t)(job - 1)) != NOT_LISTED)
+			continue;
+		bool refused = sw_engine_job(run->brain->engine, (struct sw_job_id){(uint32_t)(job - 1)})->state == SW_JOB_REFUSED;
+		r = push_row(forecast, &(struct sw_forecast_row){.job = job,
+								 .starts_at = SW_TIME_NEVER,
+								 .why = refused ? SW_FORECAST_REFUSED : SW_FORECAST_OVER});
 	}
 	return r;
 }
@@ -703,6 +707,7 @@ char *sw_forecast_say(enum sw_forecast_why why, uint32_t gpus_shut, char *text, 
 		[SW_FORECAST_NO_NODE] = "no node takes jobs at present",
 		[SW_FORECAST_FAR] = "it is further ahead than a forecast looks",
 		[SW_FORECAST_OVER] = "it has ended",
+		[SW_FORECAST_REFUSED] = "it would be refused",
 	};
 	bool may_be_shut = gpus_shut > 0 && (why == SW_FORECAST_LENGTH || why == SW_FORECAST_NO_ROOM);
 	if (may_be_shut)

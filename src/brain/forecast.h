@@ -34,7 +34,8 @@ enum sw_forecast_why {
 	SW_FORECAST_NO_ROOM,	/* all that runs has ended, and it still has no place */
 	SW_FORECAST_NO_NODE,	/* no node takes jobs */
 	SW_FORECAST_FAR,	/* beyond what the forecast looked at */
-	SW_FORECAST_OVER,	/* it has ended or was refused */
+	SW_FORECAST_OVER,	/* it has ended */
+	SW_FORECAST_REFUSED,	/* the scheduler does not take it */
 	SW_FORECAST_WHYS,
 };
 

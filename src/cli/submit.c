@@ -50,34 +50,69 @@ static int explain_trial(const struct sw_err *own, struct sw_err *err)
 	return err->code;
 }
 
+/* How many jobs the request makes: members of arrays count. `refused`: those alone that a submit
+ * would make in vain. */
+static int64_t count_jobs(const json_t *estimates, bool refused)
+{
+	int64_t count = 0;
+	size_t i;
+	json_t *estimate;
+	json_array_foreach(estimates, i, estimate)
+	{
+		if (!refused || json_is_true(json_object_get(estimate, "would_be_refused")))
+			count += sw_cli_number(estimate, "makes_jobs", 1);
+	}
+	return count;
+}
+
+static void print_estimates(const json_t *estimates)
+{
+	size_t i, count = json_array_size(estimates);
+	json_t *estimate;
+	char start[512];
+	json_array_foreach(estimates, i, estimate)
+	{
+		int64_t members = sw_cli_number(estimate, "makes_jobs", 1);
+		fputs("  ", stdout);
+		if (count > 1)
+			printf("number %zu: ", i + 1);
+		if (members > 1)
+			printf("the first of its %" PRId64 " jobs: ", members);
+		puts(sw_cli_starts_say(estimate, sw_now_real_ns(), start, sizeof start));
+	}
+}
+
+static int explain_refusal(int64_t refused, int64_t count, struct sw_err *err)
+{
+	if (count == 1)
+		sw_err_set(err, SW_EINPUT, "the job would be refused");
+	else
+		sw_err_set(err, SW_EINPUT, "%" PRId64 " of %" PRId64 " jobs would be refused", refused, count);
+	sw_err_detail(err, "the scheduler takes no such job under the policy and on the nodes that it has now");
+	sw_err_hint(err, "Ask for fewer GPUs or a later deadline, or see 'sharewell policy' and 'sharewell nodes'.");
+	return err->code;
+}
+
 /* The controller checks the jobs as it would at a submit, and says when they would start. */
 static int test_only(struct sw_client *client, const json_t *jobs, bool json, struct sw_err *err)
 {
 	SW_JSON *answer = NULL;
-	size_t i, count = json_is_array(jobs) ? json_array_size(jobs) : 1;
-	const json_t *estimate;
-	char start[512];
 	int64_t most = 0, all = 0;
 	struct sw_err own = {0};
 	int r = sw_client_post(client, "/v1/forecast", jobs, &answer, &own);
 	if (r < 0)
 		return explain_trial(&own, err);
-	if (r == 0 && json)
-		return sw_cli_print_json(answer, err);
-	r = measure_cluster(client, &most, &all, err);
+	const json_t *estimates = json_object_get(answer, "jobs");
+	int64_t count = count_jobs(estimates, false), refused = count_jobs(estimates, true);
+	r = json ? sw_cli_print_json(answer, err) : measure_cluster(client, &most, &all, err);
 	if (r < 0)
 		return r;
-	printf("%zu %s could be submitted: the cluster has %" PRId64 " GPU%s, its largest node %" PRId64 "\n", count,
-	       count == 1 ? "job" : "jobs", all, all == 1 ? "" : "s", most);
-	json_array_foreach(json_object_get(answer, "jobs"), i, estimate)
-	{
-		sw_cli_starts_say(estimate, sw_now_real_ns(), start, sizeof start);
-		if (count > 1)
-			printf("  number %zu: %s\n", i + 1, start);
-		else
-			printf("  %s\n", start);
-	}
-	return 0;
+	if (!json && refused == 0)
+		printf("%" PRId64 " %s could be submitted: the cluster has %" PRId64 " GPU%s, its largest node %" PRId64 "\n", count,
+		       count == 1 ? "job" : "jobs", all, all == 1 ? "" : "s", most);
+	if (!json && refused < count)
+		print_estimates(estimates);
+	return refused > 0 ? explain_refusal(refused, count, err) : 0;
 }
 
 static void print_ids(const json_t *answer, const json_t *jobs, bool parsable)

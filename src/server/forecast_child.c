@@ -92,7 +92,7 @@ static bool try_items(const struct sw_forecast_task *task)
 	if (config.last == 0 || sw_brain_forecast(task->brain, &config, &found, NULL) < 0)
 		return false;
 	for (size_t i = 0, at = 0; i < task->item_count; i++) {
-		rows[i] = (struct sw_forecast_row){.starts_at = SW_TIME_NEVER, .why = SW_FORECAST_OVER};
+		rows[i] = (struct sw_forecast_row){.starts_at = SW_TIME_NEVER, .why = SW_FORECAST_REFUSED};
 		while (at < found.rows.count && found.rows.items[at].job < jobs[i])
 			at++;
 		if (at < found.rows.count && found.rows.items[at].job == jobs[i])

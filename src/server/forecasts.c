@@ -63,6 +63,7 @@ struct asker {
 	uint32_t uid;
 	sw_records records;
 	size_t *item_records, item_count;
+	uint32_t *item_jobs; /* that each item makes */
 	struct sw_request *request;
 };
 
@@ -109,6 +110,7 @@ static void free_asker(struct asker *asker)
 	TAILQ_REMOVE(&forecasts->askers, asker, link);
 	sw_records_clear(&asker->records);
 	free(asker->item_records);
+	free(asker->item_jobs);
 	sw_request_free(asker->request);
 	free(asker);
 }
@@ -164,8 +166,14 @@ static void write_basis(struct sw_json *json, const struct sw_forecast_row *row)
 	sw_json_end_object(json);
 }
 
-/* `why`: in place of what the row says; NULL. */
-static void write_estimate(struct sw_json *json, const struct sw_forecast_row *row, const char *why)
+/* Of one job of a request that is tried. */
+struct tried {
+	uint32_t makes_jobs; /* an array makes several */
+	bool is_refused;
+};
+
+/* `why`: where there is no start. `tried` NULL: it is a job. */
+static void write_estimate(struct sw_json *json, const struct sw_forecast_row *row, const char *why, const struct tried *tried)
 {
 	sw_json_object(json);
 	sw_json_key(json, "id");
@@ -180,6 +188,12 @@ static void write_estimate(struct sw_json *json, const struct sw_forecast_row *r
 		sw_json_string(json, why);
 	else
 		sw_json_null(json);
+	sw_json_key(json, "makes_jobs");
+	if (tried != NULL)
+		sw_json_u64(json, tried->makes_jobs);
+	else
+		sw_json_null(json);
+	sw_json_key_bool(json, "would_be_refused", tried != NULL && tried->is_refused);
 	sw_json_end_object(json);
 }
 
@@ -267,7 +281,7 @@ static void write_one(struct sw_server *server, struct sw_json *json, const stru
 	else if (why == NULL)
 		why = failed;
 	/* Why another user's job waits is for its owner and operators. */
-	write_estimate(json, row, sw_may_see(peer, &seen->view) ? why : "it belongs to another user");
+	write_estimate(json, row, sw_may_see(peer, &seen->view) ? why : "it belongs to another user", NULL);
 }
 
 static void answer_one(struct sw_server *server, struct sw_conn *conn, const struct sw_forecast_table *table, const char *failed)
@@ -325,15 +339,17 @@ static void answer_trial(const struct asker *asker, struct sw_conn *conn, const 
 	begin_answer(&json, table != NULL ? forecasts->at_ns : sw_server_now(server),
 		     table != NULL ? forecasts->seq : server->batch.applied_seq);
 	for (size_t i = 0; i < asker->item_count; i++) {
-		struct sw_forecast_row row = {.starts_at = SW_TIME_NEVER, .why = SW_FORECAST_OVER};
-		bool is_there = table != NULL && i < table->count;
-		if (is_there)
+		struct sw_forecast_row row = {.starts_at = SW_TIME_NEVER};
+		struct tried tried = {.makes_jobs = asker->item_jobs[i]};
+		const char *why = failed != NULL ? failed : has_failed;
+		if (table != NULL && i < table->count) {
 			row = table->rows[i];
+			tried.is_refused = row.why == SW_FORECAST_REFUSED;
+			why = row.why == SW_FORECAST_OVER ? "it would end at once, as a job that it depends on did not end as it asks"
+							  : say(table, &row, text, sizeof text);
+		}
 		row.job = 0; /* it has no number: there is no such job */
-		const char *why = !is_there			? (failed != NULL ? failed : has_failed)
-				  : row.why == SW_FORECAST_OVER ? "it would be refused"
-								: say(table, &row, text, sizeof text);
-		write_estimate(&json, &row, why);
+		write_estimate(&json, &row, why, &tried);
 	}
 	end_answer(conn, &json, failed, 0);
 }
@@ -687,11 +703,13 @@ static int propose(struct sw_server *server, struct asker *asker, const struct s
 		return SW_ELIMIT;
 	}
 	asker->item_records = calloc(count + 1, sizeof *asker->item_records);
-	if (asker->item_records == NULL)
+	asker->item_jobs = calloc(count + 1, sizeof *asker->item_jobs);
+	if (asker->item_records == NULL || asker->item_jobs == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	sw_models_look(server);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		size_t before = asker->records.count;
+		asker->item_jobs[i] = sw_job_request_count(request->jobs.items[i].job);
 		r = sw_submit_propose(server, user, request->jobs.items[i].job, NULL, &asker->records, err);
 		asker->item_records[i] = asker->records.count - before;
 		if (r < 0 && request->jobs_are_listed)

@@ -19,6 +19,7 @@ submit -J short -a 1-4 -- sleep 0.2
 submit -J wide -G 4 -- sleep 0.3
 wide=$job
 submit -J fails -- sh -c 'sleep 0.1; exit 3'
+failed_job=$job
 submit -J after -d "afterok:$wide" --gpu-memory 2G -- sleep 0.1
 run wait "$job" "$((job - 1))"
 submit -H -J never -- true
@@ -83,6 +84,10 @@ last=$("$SHAREWELL" ps --noheader -o jobid --sort -jobid | head -n 1 | tr -d ' '
 works 'for a script' '"id":null,"estimated_start_at":"20' submit --test-only --json -G 4 -- true
 [ "$("$SHAREWELL" ps --noheader -o jobid --sort -jobid | head -n 1 | tr -d ' ')" = "$last" ]
 said $? 'and makes no job'
+works 'members of an array are counted' '10 jobs could be submitted' submit --test-only -a 1-10 -- true
+holds 'and the estimate is of the first' grep -q 'the first of its 10 jobs: expected to start' "$scratch/out"
+works 'one that a failed job forbids is taken, and ends at once' '1 job could be submitted' submit --test-only -d "afterok:$failed_job" -- true
+holds 'as is said' grep -q 'it would end at once' "$scratch/out"
 works 'the list of starts' 'START_TIME' ps --start
 holds 'has the jobs that wait, with a moment each' sh -c 'grep "waits" "$0" | grep -q "20[0-9][0-9]-.*T"' "$scratch/out"
 holds 'but not those that run' sh -c '! grep -q "^ *$1 " "$0"' "$scratch/out" "$first"

@@ -172,12 +172,97 @@ static void test_trial(void **state)
 	assert_int_equal(count(json_array_get(list, 0), "limits"), 1);
 	assert_int_equal(count(json_array_get(list, 1), "limits"), 2);
 	assert_non_null(strstr(text(json_array_get(list, 2), "no_estimate"), "only if a job fails"));
+	for (size_t i = 0; i < 3; i++)
+		assert_int_equal(json_integer_value(json_object_get(json_array_get(list, i), "makes_jobs")), i == 1 ? 4 : 1);
 	json_decref(answer);
 	json_decref(ask_json(&served, "POST", "/v1/forecast", "{\"command\": [\"x\"], \"gpus\": 2}", 400));
 	json_decref(ask_json(&served, "POST", "/v1/forecast", "{\"gpus\": 1}", 400));
 	assert_true(figure(&served, "sharewell_journal_seq") == records);
 	json_decref(ask_json(&served, "GET", "/v1/jobs/2", NULL, 404));
 	assert_int_equal(submit(&served, "{\"command\": [\"x\"]}"), 2);
+}
+
+/* ---- a policy with moods */
+
+/* What the policy does in children, where jobs end; in the controller no job ends. The memory is
+ * shared with the controller and its children. */
+enum mood { WELL = 0, FAILS, SPINS, WAITS };
+static volatile struct shared {
+	enum mood mood;
+	unsigned begun, may_end; /* of children that wait: how many there were, and the first so many go on */
+} * shared;
+
+static void wait_for_leave(void)
+{
+	static unsigned own; /* of this process: a child is a copy of one that never was here */
+	if (own == 0)
+		own = ++shared->begun;
+	while (own > shared->may_end)
+		usleep(1000);
+}
+
+static void ended(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	(void)job;
+	while (shared->mood == SPINS)
+		__asm__ volatile("");
+	if (shared->mood == FAILS)
+		_exit(7);
+	if (shared->mood == WAITS)
+		wait_for_leave();
+}
+
+static int64_t key(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	return job->id.v;
+}
+
+static void admit(struct sw_view *view, const struct sw_job *job, struct sw_admission *admission)
+{
+	(void)view;
+	if (job->job_class != SW_CLASS_OPPORTUNISTIC)
+		return;
+	admission->verdict = SW_REFUSE;
+	snprintf(admission->reason, sizeof admission->reason, "not here");
+}
+
+static const struct sw_order order;
+static const struct sw_policy moody = {.abi = SW_POLICY_ABI,
+				       .name = "moody",
+				       .about = "fails when a job ends",
+				       .order = &order,
+				       .key = key,
+				       .admit = admit,
+				       .ended = ended};
+
+static void start_moody(enum mood first)
+{
+	served_stop(&served);
+	served.options.plugin = &moody;
+	served.options.policy = "moody";
+	shared->mood = first;
+	served_start(&served);
+}
+
+/* Aim: a trial says that a submit would be taken though its job ends at once, and that one would be
+ * refused by the scheduler. */
+static void test_trial_that_ends(void **state)
+{
+	(void)state;
+	start_moody(WELL);
+	join_saying("");
+	submit(&served, "{\"command\": [\"x\"], \"hold\": true}");
+	json_decref(ask_json(&served, "POST", "/v1/jobs/1/cancel", NULL, 200));
+	const char *jobs = "[{\"command\": [\"x\"], \"depends\": \"afterok:1\"}, {\"command\": [\"x\"], \"class\": \"opportunistic\"}]";
+	json_t *answer = ask_json(&served, "POST", "/v1/forecast", jobs, 200), *list = json_object_get(answer, "jobs");
+	assert_non_null(strstr(text(json_array_get(list, 0), "no_estimate"), "it would end at once"));
+	assert_true(json_is_false(json_object_get(json_array_get(list, 0), "would_be_refused")));
+	assert_string_equal(text(json_array_get(list, 1), "no_estimate"), "it would be refused");
+	assert_true(json_is_true(json_object_get(json_array_get(list, 1), "would_be_refused")));
+	json_decref(answer);
+	expect_state(&served, submit(&served, "{\"command\": [\"x\"], \"depends\": \"afterok:1\"}"), "CA");
 }
 
 static bool is_past(long long job)
@@ -230,56 +315,6 @@ static void test_lengths_of_the_past(void **state)
 	served_stop(&served);
 	served_start(&served);
 	expect_alike();
-}
-
-/* ---- children that fail */
-
-/* What the policy does in children, where jobs end; in the controller no job ends. The memory is
- * shared with the controller and its children. */
-enum mood { WELL = 0, FAILS, SPINS, WAITS };
-static volatile struct shared {
-	enum mood mood;
-	unsigned begun, may_end; /* of children that wait: how many there were, and the first so many go on */
-} * shared;
-
-static void wait_for_leave(void)
-{
-	static unsigned own; /* of this process: a child is a copy of one that never was here */
-	if (own == 0)
-		own = ++shared->begun;
-	while (own > shared->may_end)
-		usleep(1000);
-}
-
-static void ended(struct sw_view *view, const struct sw_job *job)
-{
-	(void)view;
-	(void)job;
-	while (shared->mood == SPINS)
-		__asm__ volatile("");
-	if (shared->mood == FAILS)
-		_exit(7);
-	if (shared->mood == WAITS)
-		wait_for_leave();
-}
-
-static int64_t key(struct sw_view *view, const struct sw_job *job)
-{
-	(void)view;
-	return job->id.v;
-}
-
-static const struct sw_order order;
-static const struct sw_policy moody = {
-	.abi = SW_POLICY_ABI, .name = "moody", .about = "fails when a job ends", .order = &order, .key = key, .ended = ended};
-
-static void start_moody(enum mood first)
-{
-	served_stop(&served);
-	served.options.plugin = &moody;
-	served.options.policy = "moody";
-	shared->mood = first;
-	served_start(&served);
 }
 
 /* Aim: a child that ends badly, or never, means that there is no estimate now; the controller goes
@@ -427,6 +462,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_never_older, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_pages, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_trial, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_trial_that_ends, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_lengths_of_the_past, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_child, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_last_table, set_up, tear_down),
