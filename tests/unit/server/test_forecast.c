@@ -410,8 +410,8 @@ static long long fill(enum mood first)
 	return submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
 }
 
-/* Aim: a trial whose child dies is told so, and holds back trials of this user; the table of all and
- * the trials of others do not suffer. */
+/* Aim: a trial whose child dies is told so, and holds back trials of this user; the table of all
+ * and the trials of others do not suffer. */
 static void test_failing_trial(void **state)
 {
 	(void)state;
