@@ -319,6 +319,35 @@ static void test_old_neighbour_stays(void **state)
 	}
 }
 
+/* Aim: two that share a GPU may both be on their way off it; where neither can go, both have it
+ * again. */
+static void test_two_leave_one_gpu(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_job_spec spec = rig_spec(1, 100000);
+	spec.gpu_memory_bytes = 10 * RIG_GIB;
+	open_scripted(&rig, four_gpus, 1, live);
+	rig_submit(&rig, 0, &spec);
+	run_script(&rig, 0, start_first);
+	rig_submit(&rig, 1, &spec);
+	run_script(&rig, 1, share_second);
+	say(&rig, 2, SW_EV_BEGUN, 0);
+	say(&rig, 2, SW_EV_BEGUN, 1);
+	wish_move(&rig, 3, 0, 8);
+	wish_move(&rig, 4, 1, 4);
+	assert_int_equal(leaves(&rig, 0), 1);
+	assert_int_equal(leaves(&rig, 1), 1);
+	say(&rig, 5, SW_EV_UNMOVED, 0);
+	assert_string_equal(rig_place(&rig, 0), "0:1");
+	assert_string_equal(rig_place(&rig, 1), "0:4");
+	say(&rig, 6, SW_EV_UNMOVED, 1);
+	assert_string_equal(rig_place(&rig, 0), "0:1");
+	assert_string_equal(rig_place(&rig, 1), "0:1");
+	assert_null(rig_command(&rig, SW_CMD_STOP, 0));
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -326,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_turns_back),	     cmocka_unit_test(test_begins_anew),
 		cmocka_unit_test(test_suspended_on_its_way), cmocka_unit_test(test_standing_runs_are_ended),
 		cmocka_unit_test(test_node_changes),	     cmocka_unit_test(test_old_neighbour_stays),
+		cmocka_unit_test(test_two_leave_one_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
