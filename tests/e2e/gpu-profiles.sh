@@ -63,6 +63,6 @@ END_OF_ACT
 profiles
 holds 'one that fails is heard' is "'cannot connect' in p['trouble'][0]"
 profiles --models none
-[ "$status" -eq 2 ] && err_has "there is no profile of the model 'none'"
+[ "$status" -eq 2 ] && err_has "there is no model 'none'"
 said $? 'a model that nobody knows'
 end
