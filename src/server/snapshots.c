@@ -119,7 +119,8 @@ static void be_child(struct sw_server *server, int file, pid_t parent)
 	if (getppid() != parent || dup2(file, STDIN_FILENO) < 0)
 		_exit(1);
 	/* A connection that the controller closes must not stay open here. */
-	close_range(STDIN_FILENO + 1, ~0U, 0);
+	if (close_range(STDIN_FILENO + 1, ~0U, 0) < 0)
+		_exit(1);
 	alarm(CHILD_S);
 	size_t size = 0, written = 0;
 	unsigned char *bytes = encode(server, &size);
