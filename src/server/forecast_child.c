@@ -1,15 +1,17 @@
-/* Nothing that the child does can hold up or harm the controller: it has no file of it, and ends at
- * its limits.
+/* Nothing that the child does can hold up or harm the controller: it has no file of it but its
+ * standard error, where the text of a failed assertion goes, and ends at its limits.
  *
  * Limits: after LOOKS_NS it stops looking ahead and tells what it has found; the kernel ends it
- * after HARD_CPU_S of processor time, or ALARM_S of any time. It has a low priority, so that it
- * takes only what the controller and the jobs on this machine leave.
+ * after HARD_CPU_S of processor time, or ALARM_S of any time. It may take MORE_BYTES more than the
+ * controller had when it began, and where the machine runs out of memory it goes first. It has a
+ * low priority, so that it takes only what the controller and the jobs on this machine leave.
  */
 #include "server/forecast_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,6 +27,7 @@
 #define HARD_CPU_S 3u
 #define ALARM_S 60u
 #define NICE 10
+#define MORE_BYTES ((uint64_t)2 << 30) /* a copy of the largest engine is below 1 GiB */
 
 struct head {
 	uint64_t rows;
@@ -110,6 +113,33 @@ static bool look_ahead(const struct sw_forecast_task *task)
 	       write_table(found.rows.items, found.rows.count, found.gpus_shut);
 }
 
+static void write_score(void)
+{
+	int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+	if (file < 0)
+		return;
+	/* Where it may not say so, it goes when others do. */
+	while (write(file, "1000", 4) < 0 && errno == EINTR)
+		;
+	close(file);
+}
+
+/* Where there is no /proc, nothing is bound. */
+static bool bound_memory(void)
+{
+	char text[64] = "";
+	struct rlimit limit;
+	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+	ssize_t got = file >= 0 ? read(file, text, sizeof text - 1) : -1;
+	if (file >= 0)
+		close(file);
+	if (got <= 0 || getrlimit(RLIMIT_AS, &limit) < 0)
+		return got <= 0;
+	uint64_t bytes = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) + MORE_BYTES;
+	limit.rlim_cur = bytes < limit.rlim_cur ? bytes : limit.rlim_cur; /* a lower one stays */
+	return setrlimit(RLIMIT_AS, &limit) == 0;
+}
+
 /* Never comes back. It has no business with the journal, the clients or the signals of its
  * parent. */
 static void be_child(const struct sw_forecast_task *task, int file, int end, pid_t parent)
@@ -122,10 +152,12 @@ static void be_child(const struct sw_forecast_task *task, int file, int end, pid
 	if (getppid() != parent || dup2(file, STDIN_FILENO) < 0 || dup2(end, STDOUT_FILENO) < 0)
 		_exit(1);
 	/* A connection that the controller closes must not stay open here. */
-	close_range(STDOUT_FILENO + 1, ~0U, 0);
+	if (close_range(STDERR_FILENO + 1, ~0U, 0) < 0)
+		_exit(1);
+	write_score();
 	setpriority(PRIO_PROCESS, 0, NICE);
 	setrlimit(RLIMIT_CORE, &none);
-	if (setrlimit(RLIMIT_CPU, &time) < 0)
+	if (setrlimit(RLIMIT_CPU, &time) < 0 || !bound_memory())
 		_exit(1);
 	alarm(ALARM_S);
 	_exit((task->item_count > 0 ? try_items(task) : look_ahead(task)) ? 0 : 1);
@@ -177,11 +209,22 @@ static int map_table(int file, struct sw_forecast_table *ret_table)
 	return 0;
 }
 
-int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_table *ret_table)
+static int explain(int status, int r, struct sw_err *err)
+{
+	if (r == 0)
+		return 0;
+	if (WIFSIGNALED(status))
+		return sw_err_set(err, r, "its process was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	if (WEXITSTATUS(status) != 0)
+		return sw_err_set(err, r, "its process ended with status %d", WEXITSTATUS(status));
+	return sw_err_set(err, r, "its process left no whole table");
+}
+
+int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_table *ret_table, struct sw_err *err)
 {
 	int status = 1;
 	if (child->pid == 0)
-		return SW_EIO;
+		return sw_err_set(err, SW_EIO, "there is no process");
 	kill(child->pid, SIGKILL); /* of no effect where it has ended */
 	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -190,7 +233,7 @@ int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_ta
 	close(child->file);
 	close(child->end);
 	*child = (struct sw_forecast_child){0};
-	return r;
+	return explain(status, r, err);
 }
 
 void sw_forecast_table_release(struct sw_forecast_table *table)

@@ -33,8 +33,9 @@ struct sw_forecast_table {
 	void *map;
 	size_t size;
 };
-/* Ends the process if it has not ended. 0, or SW_EIO: it failed. NULL: its table is not wanted. */
-int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_table *ret_table);
+/* Ends the process if it has not ended. 0, or SW_EIO: it failed, and how. NULL: its table is not
+ * wanted. */
+int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_table *ret_table, struct sw_err *err);
 void sw_forecast_table_release(struct sw_forecast_table *table);
 
 #endif

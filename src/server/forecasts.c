@@ -35,6 +35,7 @@
 #include "server/recall.h"
 #include "server/state.h"
 #include "server/submit.h"
+#include "server/triers.h"
 #include "server/views.h"
 
 #define APART_NS SW_NS_PER_S	   /* between the beginnings of two common tables */
@@ -45,7 +46,7 @@
 #define OLD_NS (30 * SW_NS_PER_S) /* no caller gets a table that was begun so long ago */
 #define TRIAL_LATE_NS (25 * SW_NS_PER_S)
 #define TRIALS_APART_NS (250 * SW_NS_PER_MS) /* of one user: from the end of one to the next */
-#define TRIERS_MAX 128u			     /* users that are remembered */
+#define FAILURES_MAX 8u			     /* ways to fail that are noted */
 #define TRIALS_MAX 64u			     /* requests that wait to be tried, of all users */
 #define TRIALS_OF_USER 4u		     /* and of one */
 #define TRIAL_ITEMS_MAX 100u		     /* of one list */
@@ -67,13 +68,6 @@ struct asker {
 	struct sw_request *request;
 };
 
-/* A user with trials. */
-struct trier {
-	uint32_t uid;
-	int64_t begun_ns; /* the last child for one of its requests */
-	int64_t rests_until_ns, fails_until_ns;
-};
-
 struct sw_forecasts {
 	TAILQ_HEAD(, asker) askers; /* the first that asked comes first */
 	struct event *step;	    /* the next child may begin */
@@ -85,8 +79,9 @@ struct sw_forecasts {
 	int64_t at_ns, begun_ns;
 	int64_t rests_until_ns, fails_until_ns; /* the latter: of the common table */
 	bool looked_last;			/* the last child was for the common table */
-	struct trier triers[TRIERS_MAX];
-	uint32_t trier_count;
+	struct sw_triers triers;
+	struct sw_err failures[FAILURES_MAX]; /* that were noted */
+	uint32_t failure_count;
 	struct {
 		struct sw_forecast_table found;
 		uint64_t seq;
@@ -358,29 +353,6 @@ static void answer_trial(const struct asker *asker, struct sw_conn *conn, const 
 
 static void on_ended(evutil_socket_t fd, short what, void *user);
 
-static struct trier *find_trier(struct sw_forecasts *forecasts, uint32_t uid)
-{
-	for (uint32_t i = 0; i < forecasts->trier_count; i++)
-		if (forecasts->triers[i].uid == uid)
-			return &forecasts->triers[i];
-	return NULL;
-}
-
-/* In place of the one whose last trial is the longest ago, where there is no room. */
-static struct trier *make_trier(struct sw_forecasts *forecasts, uint32_t uid)
-{
-	struct trier *trier = find_trier(forecasts, uid);
-	if (trier != NULL)
-		return trier;
-	if (forecasts->trier_count < TRIERS_MAX)
-		trier = &forecasts->triers[forecasts->trier_count++];
-	for (uint32_t i = 0; trier == NULL || i < forecasts->trier_count; i++)
-		if (trier == NULL || forecasts->triers[i].begun_ns < trier->begun_ns)
-			trier = &forecasts->triers[i];
-	*trier = (struct trier){.uid = uid};
-	return trier;
-}
-
 /* The first that asks for the table of a state up to this record, or the first with a request to
  * try. */
 static struct asker *first_asker(const struct sw_forecasts *forecasts, bool tries, uint64_t seq)
@@ -423,19 +395,18 @@ static void let_go_trial(struct asker *asker, const struct sw_forecast_table *ta
 static void end_trial(struct sw_server *server, const struct sw_forecast_table *table)
 {
 	struct asker *asker = SW_TAKE(server->forecasts->trial);
-	struct trier *trier = make_trier(server->forecasts, asker->uid);
+	struct sw_trier *trier = sw_trier_make(&server->forecasts->triers, asker->uid);
 	int64_t now_ns = sw_now_boot_ns();
 	trier->rests_until_ns = now_ns + (table != NULL ? TRIALS_APART_NS : AFTER_FAILURE_NS);
 	trier->fails_until_ns = table != NULL ? 0 : trier->rests_until_ns;
 	let_go_trial(asker, table, table != NULL ? NULL : has_failed);
 }
 
-static bool begin_child(struct sw_server *server, struct asker *trial)
+static bool begin_child(struct sw_server *server, struct asker *trial, struct sw_err *err)
 {
 	struct sw_forecasts *forecasts = server->forecasts;
 	struct sw_forecast_task task = {.brain = server->brain, .now = sw_server_now(server)};
 	struct timeval patience = {.tv_sec = CHILD_S};
-	struct sw_err err = {0};
 	if (trial != NULL) {
 		task.records = &trial->records;
 		task.item_records = trial->item_records;
@@ -448,8 +419,8 @@ static bool begin_child(struct sw_server *server, struct asker *trial)
 	forecasts->at_ns = task.now;
 	forecasts->begun_ns = sw_now_boot_ns();
 	if (trial != NULL)
-		make_trier(forecasts, trial->uid)->begun_ns = forecasts->begun_ns;
-	if (sw_forecast_child_start(&task, &forecasts->child, &err) < 0)
+		sw_trier_make(&forecasts->triers, trial->uid)->begun_ns = forecasts->begun_ns;
+	if (sw_forecast_child_start(&task, &forecasts->child, err) < 0)
 		return false;
 	forecasts->ended = event_new(server->base, forecasts->child.end, EV_READ, on_ended, server);
 	if (forecasts->ended != NULL && event_add(forecasts->ended, &patience) == 0)
@@ -457,13 +428,29 @@ static bool begin_child(struct sw_server *server, struct asker *trial)
 	if (forecasts->ended != NULL)
 		event_free(forecasts->ended);
 	forecasts->ended = NULL;
-	sw_forecast_child_end(&forecasts->child, NULL);
+	sw_forecast_child_end(&forecasts->child, NULL, NULL);
+	sw_err_set(err, SW_ENOMEM, "out of memory");
 	return false;
 }
 
-static void no_child(struct sw_server *server)
+/* Once for each way in which forecasts fail. */
+static void note_failure(struct sw_server *server, const struct sw_err *err)
 {
 	struct sw_forecasts *forecasts = server->forecasts;
+	for (uint32_t i = 0; i < forecasts->failure_count; i++)
+		if (strcmp(forecasts->failures[i].fact, err->fact) == 0)
+			return;
+	if (forecasts->failure_count == FAILURES_MAX)
+		return;
+	forecasts->failures[forecasts->failure_count++] = *err;
+	sw_server_note(server, "a forecast failed: %s%s%s; the next ones that fail so are not told", err->fact,
+		       err->detail[0] != '\0' ? ": " : "", err->detail);
+}
+
+static void no_child(struct sw_server *server, const struct sw_err *err)
+{
+	struct sw_forecasts *forecasts = server->forecasts;
+	note_failure(server, err);
 	forecasts->figures.failed++;
 	if (forecasts->trial != NULL) {
 		end_trial(server, NULL);
@@ -498,16 +485,17 @@ static void on_ended(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_forecasts *forecasts = server->forecasts;
 	struct sw_forecast_table found = {0};
+	struct sw_err err = {0};
 	int64_t now_ns = sw_now_boot_ns(), took_ns = now_ns - forecasts->begun_ns;
 	event_free(forecasts->ended);
 	forecasts->ended = NULL;
-	int r = sw_forecast_child_end(&forecasts->child, &found);
+	int r = sw_forecast_child_end(&forecasts->child, &found, &err);
 	forecasts->rests_until_ns = now_ns + took_ns;
 	if (took_ns > forecasts->figures.longest_ns)
 		forecasts->figures.longest_ns = took_ns;
 	note_held(forecasts, now_ns);
 	if (r < 0) {
-		no_child(server);
+		no_child(server, &err);
 	} else if (forecasts->trial != NULL) {
 		end_trial(server, &found);
 		sw_forecast_table_release(&found);
@@ -545,7 +533,7 @@ static struct turn trial_turn(struct sw_forecasts *forecasts, int64_t now_ns)
 	struct asker *asker;
 	TAILQ_FOREACH(asker, &forecasts->askers, link)
 	{
-		const struct trier *trier = asker->tries ? find_trier(forecasts, asker->uid) : NULL;
+		const struct sw_trier *trier = asker->tries ? sw_trier_find(&forecasts->triers, asker->uid) : NULL;
 		int64_t due_ns = forecasts->rests_until_ns > now_ns ? forecasts->rests_until_ns : now_ns;
 		int64_t begun_ns = trier != NULL ? trier->begun_ns : 0;
 		if (!asker->tries)
@@ -576,6 +564,7 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	struct sw_forecasts *forecasts = server->forecasts;
 	int64_t now_ns = sw_now_boot_ns();
 	struct turn turn = next_turn(forecasts, now_ns);
+	struct sw_err err = {0};
 	if (forecasts->ended != NULL || turn.due_ns == INT64_MAX)
 		return;
 	if (!sw_recall_some(server, &forecasts->recall)) {
@@ -583,8 +572,8 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 		return;
 	}
 	if (turn.due_ns <= now_ns) {
-		if (!begin_child(server, turn.trial))
-			no_child(server);
+		if (!begin_child(server, turn.trial, &err))
+			no_child(server, &err);
 		note_held(forecasts, now_ns);
 	}
 	schedule(server);
@@ -734,7 +723,7 @@ void sw_handle_trial(struct sw_server *server, struct sw_conn *conn)
 	asker->tries = true;
 	asker->request = sw_conn_take_request(conn);
 	int r = propose(server, asker, &user, &err);
-	const struct trier *trier = find_trier(server->forecasts, user.uid);
+	const struct sw_trier *trier = sw_trier_find(&server->forecasts->triers, user.uid);
 	if (r == 0 && trier != NULL && sw_now_boot_ns() < trier->fails_until_ns) {
 		let_go_trial(asker, NULL, has_failed);
 		return;
@@ -768,7 +757,7 @@ void sw_forecasts_stop(struct sw_server *server)
 	struct sw_forecasts *forecasts = server->forecasts;
 	if (forecasts == NULL)
 		return;
-	sw_forecast_child_end(&forecasts->child, NULL);
+	sw_forecast_child_end(&forecasts->child, NULL, NULL);
 	forecasts->trial = NULL;
 	while (!TAILQ_EMPTY(&forecasts->askers))
 		free_asker(TAILQ_FIRST(&forecasts->askers));

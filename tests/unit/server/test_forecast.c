@@ -1,5 +1,6 @@
 /* Forecasts under the server: one figure for all users, requests that are tried, and children that
  * fail. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -186,10 +187,13 @@ static void test_trial(void **state)
 
 /* What the policy does in children, where jobs end; in the controller no job ends. The memory is
  * shared with the controller and its children. */
-enum mood { WELL = 0, FAILS, SPINS, WAITS };
+enum mood { WELL = 0, FAILS, SPINS, WAITS, HOARDS };
 static volatile struct shared {
 	enum mood mood;
 	unsigned begun, may_end; /* of children that wait: how many there were, and the first so many go on */
+	long oom_score;		 /* of a child */
+	unsigned notes;		 /* of failed forecasts */
+	char note[200];
 } * shared;
 
 static void wait_for_leave(void)
@@ -199,6 +203,28 @@ static void wait_for_leave(void)
 		own = ++shared->begun;
 	while (own > shared->may_end)
 		usleep(1000);
+}
+
+/* Takes 8 GiB of address space, which is not used. */
+static void hoard(void)
+{
+	char text[32] = "";
+	int file = open("/proc/self/oom_score_adj", O_RDONLY);
+	if (file >= 0 && read(file, text, sizeof text - 1) > 0)
+		shared->oom_score = strtol(text, NULL, 10);
+	for (unsigned i = 0; i < 128; i++)
+		if (mmap(NULL, (size_t)64 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED)
+			_exit(9);
+}
+
+static void hear_note(void *user, const char *line)
+{
+	(void)user;
+	if (strstr(line, "forecast") == NULL)
+		return;
+	shared->notes++;
+	for (size_t i = 0; i + 1 < sizeof shared->note && (i == 0 || line[i - 1] != '\0'); i++)
+		shared->note[i] = line[i];
 }
 
 static void ended(struct sw_view *view, const struct sw_job *job)
@@ -211,6 +237,8 @@ static void ended(struct sw_view *view, const struct sw_job *job)
 		_exit(7);
 	if (shared->mood == WAITS)
 		wait_for_leave();
+	if (shared->mood == HOARDS)
+		hoard();
 }
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
@@ -242,6 +270,7 @@ static void start_moody(enum mood first)
 	served_stop(&served);
 	served.options.plugin = &moody;
 	served.options.policy = "moody";
+	served.options.on_note = hear_note;
 	shared->mood = first;
 	served_start(&served);
 }
@@ -428,6 +457,26 @@ static void test_failing_trial(void **state)
 	assert_true(figure(&served, "sharewell_forecasts_failed_total") == 1);
 }
 
+/* Aim: a child can take no more memory than is stated, and goes first where the machine has none;
+ * what it died of is noted once. */
+static void test_bound_child(void **state)
+{
+	(void)state;
+	long long waits = fill(HOARDS);
+	shared->notes = 0;
+	json_t *found = estimate(NULL, waits);
+	assert_non_null(strstr(text(found, "failed"), "the forecast failed"));
+	json_decref(found);
+	assert_true(has_trial_failed(begin_trial(NULL)));
+	assert_true(figure(&served, "sharewell_forecasts_failed_total") == 2);
+	assert_int_equal(shared->oom_score, 1000);
+	assert_int_equal(shared->notes, 1);
+	char note[sizeof shared->note] = "";
+	for (size_t i = 0; i + 1 < sizeof note; i++)
+		note[i] = shared->note[i];
+	assert_non_null(strstr(note, "status 9"));
+}
+
 /* Aim: one user's trials do not stand before the first of another one. */
 static void test_turns(void **state)
 {
@@ -468,6 +517,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_last_table, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_trial, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_bound_child, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
