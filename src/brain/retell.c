@@ -2,9 +2,13 @@
  * what their owners did to them, what is known of their runs and of their models, quotas, nodes,
  * wake-ups. What became of a job is not here: that is in what is said of the job itself.
  *
- *  1. Of jobs of others a user hears when they came and how many GPUs they have, as in lists of
- *     jobs.
- *  2. Fields that are zero are left out.
+ *  1. Its owner and operators hear all of a job. Other users hear when it came, how many GPUs it
+ *     has, whether it is of an array or has a pre-run, and when it was held and released: that is
+ *     in lists of jobs and in the stream of events, too. Of its runs they hear nothing: how a
+ *     program uses memory is its owner's business, and a replay needs it of known jobs alone.
+ *  2. A profile names a model and describes a program, and has no owner: operators alone hear it.
+ *  3. Quotas and nodes are for all users, as in their lists, without the reasons of people.
+ *  4. Fields that are zero are left out.
  */
 #include <string.h>
 
@@ -38,6 +42,11 @@ static json_t *tell_asked(const struct sw_brain *brain, const struct sw_job_requ
 	return told;
 }
 
+static bool may_hear_all(const struct sw_user *user, uint32_t uid)
+{
+	return user->is_operator || user->uid == uid;
+}
+
 /* A member of an array is as the job before it. */
 static json_t *tell_submit(const struct sw_brain *brain, const struct sw_user *user, json_t *body)
 {
@@ -49,8 +58,7 @@ static json_t *tell_submit(const struct sw_brain *brain, const struct sw_user *u
 	if (wanted == NULL || sw_job_request_from_json(sw_job_stored, wanted, &request, NULL) < 0)
 		return NULL;
 	const struct sw_job_spec least = {.gpus = request->gpus};
-	bool open = user->is_operator || user->uid == uid;
-	json_t *told = open ? tell_asked(brain, request, uid) : json_pack("{s:o}", "spec", describe_spec(&least));
+	json_t *told = may_hear_all(user, uid) ? tell_asked(brain, request, uid) : json_pack("{s:o}", "spec", describe_spec(&least));
 	json_object_set_new(told, "prerun", json_boolean(request->prerun_ns > 0 && request->gpus > 1));
 	return told;
 }
@@ -64,11 +72,14 @@ static json_t *tell_change(enum sw_record_kind kind, json_t *body)
 }
 
 /* That a run has begun, and whether its GPU memory leaves its GPUs while it is suspended; that
- * again when it changes. */
-static json_t *tell_run(json_t *body)
+ * again when it changes. A job that has left the brain has no owner here: operators alone hear. */
+static json_t *tell_run(const struct sw_brain *brain, const struct sw_user *user, json_t *body)
 {
 	struct sw_report report;
 	if (sw_report_read(body, &report, NULL) < 0)
+		return NULL;
+	const struct sw_live *live = sw_brain_live(brain, report.job);
+	if (!user->is_operator && (live == NULL || !may_hear_all(user, live->uid)))
 		return NULL;
 	bool begins = report.state == SW_REPORT_RUNNING;
 	bool frees = report.state == SW_REPORT_FREES || report.state == SW_REPORT_OFF;
@@ -160,11 +171,11 @@ static json_t *tell(const struct sw_brain *brain, const struct sw_user *user, en
 	case SW_RECORD_RELEASE:
 		return tell_change(kind, body);
 	case SW_RECORD_REPORT:
-		return tell_run(body);
+		return tell_run(brain, user, body);
 	case SW_RECORD_QUOTA:
 		return tell_quota(body);
 	case SW_RECORD_PROFILE:
-		return json_deep_copy(body);
+		return user->is_operator ? json_deep_copy(body) : NULL;
 	case SW_RECORD_WAKE:
 		return json_object();
 	default:

@@ -6,8 +6,9 @@
 #include "core/spec.h"
 #include "unit/brain/desk.h"
 
-/* The `index`-th of this kind that the journal tells this user; the caller drops it. */
-static json_t *told(const struct desk *desk, const struct sw_user *user, const char *kind, size_t index)
+/* The `index`-th of this kind that the journal tells this user; the caller drops it. NULL: the
+ * user is not told. */
+static json_t *heard(const struct desk *desk, const struct sw_user *user, const char *kind, size_t index)
 {
 	for (size_t i = 0; i < desk->journal.count; i++) {
 		const struct kept *kept = &desk->journal.items[i];
@@ -21,8 +22,15 @@ static json_t *told(const struct desk *desk, const struct sw_user *user, const c
 		}
 		json_decref(event);
 	}
-	fail_msg("the journal tells of no more '%s'", kind);
 	return NULL;
+}
+
+static json_t *told(const struct desk *desk, const struct sw_user *user, const char *kind, size_t index)
+{
+	json_t *event = heard(desk, user, kind, index);
+	if (event == NULL)
+		fail_msg("the journal tells of no more '%s'", kind);
+	return event;
 }
 
 static uint64_t field(const json_t *event, const char *name)
@@ -74,12 +82,51 @@ static void test_others(void **state)
 	desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 2, \"gpu_memory\": \"3G\", \"tenant\": \"secret\", \"model\": \"bert\"}");
 	json_t *event = told(desk, &bob, "submit", 0);
 	assert_int_equal(field(event, "gpus"), 2);
+	assert_int_equal(json_object_size(event), 5); /* seq, at, kind, spec, prerun */
 	assert_int_equal(json_object_size(json_object_get(event, "spec")), 1);
 	assert_null(json_object_get(event, "tenant"));
 	assert_null(json_object_get(event, "model"));
 	json_decref(event);
 	event = told(desk, &root, "submit", 0);
 	assert_string_equal(text_of(event, "tenant"), "secret");
+	json_decref(event);
+}
+
+/* Aim: of the runs of a job its owner and operators hear; of holds and releases all users do, as
+ * they do in lists of jobs. */
+static void test_other_runs(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"x\"]}");
+	desk_sync_and_drop(desk);
+	desk_say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	desk_sync_and_drop(desk);
+	const struct sw_user *const hear[] = {&alice, &root};
+	for (size_t i = 0; i < 2; i++)
+		json_decref(told(desk, hear[i], "run", 0));
+	assert_null(heard(desk, &bob, "run", 0));
+	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_HOLD, "hold", 1, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	json_t *event = told(desk, &bob, "hold", 0);
+	assert_int_equal(json_integer_value(json_object_get(event, "job")), 1);
+	assert_int_equal(json_object_size(event), 5); /* seq, at, kind, job, leaves */
+	json_decref(event);
+}
+
+/* Aim: the profile of a model is of the program of one user: operators alone hear of it. */
+static void test_profiles(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_profile profile = *sw_profiles_find(desk->brain->profiles, "bert");
+	profile.name = "secret";
+	assert_int_equal(sw_brain_propose_profile(desk->brain, "secret", &profile, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	assert_null(heard(desk, &alice, "profile", 0));
+	json_t *event = told(desk, &root, "profile", 0);
+	assert_string_equal(text_of(event, "name"), "secret");
 	json_decref(event);
 }
 
@@ -94,7 +141,7 @@ static void test_cluster(void **state)
 	desk_sync_and_drop(desk);
 	desk_say(desk, 1, 1, SW_RUN_RUNNING, 0);
 	desk_sync_and_drop(desk);
-	json_t *event = told(desk, &bob, "run", 0);
+	json_t *event = told(desk, &alice, "run", 0);
 	assert_int_equal(json_integer_value(json_object_get(event, "job")), 1);
 	assert_true(json_is_true(json_object_get(event, "begins")));
 	assert_true(json_is_boolean(json_object_get(event, "frees")));
@@ -128,7 +175,7 @@ static void test_nonsense(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {DESK_TEST(test_submit), DESK_TEST(test_others), DESK_TEST(test_cluster),
-					   DESK_TEST(test_nonsense)};
+	const struct CMUnitTest tests[] = {DESK_TEST(test_submit),   DESK_TEST(test_others),  DESK_TEST(test_other_runs),
+					   DESK_TEST(test_profiles), DESK_TEST(test_cluster), DESK_TEST(test_nonsense)};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
