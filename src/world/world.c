@@ -460,7 +460,8 @@ int sw_world_record(struct sw_world *world, struct sw_err *err)
 	return replace_text(&world->not_modelled,
 			    "another place or other neighbours than a job really had\n"
 			    "other jobs, or other times of submits, under another policy\n"
-			    "jobs that never ran, in the queue; limits of arrays; moves by hand; changes of policy, world or GPUs\n"
+			    "jobs that never ran, in the queue; limits of arrays; changes of policy, world or GPUs\n"
+			    "requeues and cancels by people, and moves by hand: the jobs run for as long as they really did\n"
 			    "what the journal's events do not tell any more\n",
 			    err);
 }

@@ -215,11 +215,19 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* Aim: the report says which acts of people on jobs are not in a replay. */
+static void test_says_what_is_left_out(void **state)
+{
+	struct fixture *fixture = *state;
+	assert_non_null(strstr(fixture->world->not_modelled, "requeues and cancels by people"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_spec),	 TEST(test_knows_no_more), TEST(test_nodes),
-					   TEST(test_lost_node), TEST(test_quota),	   TEST(test_stops)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_spec),  TEST(test_knows_no_more),	   TEST(test_nodes), TEST(test_lost_node), TEST(test_quota),
+		TEST(test_stops), TEST(test_says_what_is_left_out)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
