@@ -120,18 +120,31 @@ static int note_end(struct gathering *all, const json_t *job)
 
 /* ---- events */
 
-/* From when to when the job was on hold, after it could have begun. */
-static int take_holds(struct gathering *all, struct sw_trace_job *row, uint64_t job)
+/* Whether the job was on hold when it came. Where its submit is not told, by this first of its
+ * events: a release says so, unless the job had run by then and there was nothing to release. */
+static bool came_held(const struct sw_cli_submit *submit, const struct sw_cli_happening *first, int64_t started_ns)
 {
-	bool held = true; /* a release without a hold: it was submitted so */
+	if (submit != NULL && submit->is_open)
+		return submit->spec.held;
+	return first->kind == SW_CLI_RELEASED && first->at_ns < started_ns;
+}
+
+/* From when to when the job was on hold, after it could have begun. `submit`: NULL: not told. */
+static int take_holds(const struct gathering *all, struct sw_trace_job *row, const struct sw_cli_submit *submit)
+{
+	const int64_t started_ns = sw_trace_fate_of(all->past->trace, row)->started_ns;
+	const uint64_t job = (uint64_t)row->id;
+	bool held = false, is_first = true;
 	struct sw_cli_happening from = {.at_ns = INT64_MIN};
 	const struct sw_cli_events *events = all->events;
 	for (size_t i = sw_cli_events_of(events, job); i < events->happenings.count && events->happenings.items[i].job == job; i++) {
 		const struct sw_cli_happening *event = &events->happenings.items[i];
 		if (event->kind != SW_CLI_HELD && event->kind != SW_CLI_RELEASED)
 			continue;
+		held = is_first ? came_held(submit, event, started_ns) : held;
+		is_first = false;
 		if (event->kind == SW_CLI_HELD) {
-			from = held && from.at_ns > INT64_MIN ? from : *event;
+			from = held ? from : *event;
 			held = true;
 			continue;
 		}
@@ -211,7 +224,7 @@ static int take_job(struct gathering *all, const json_t *job)
 	take_asked(json_object_get(job, "asked"), row);
 	if (all->events != NULL && seen->submitted_ns < all->events->since_ns)
 		all->past->rows++;
-	else if (all->events != NULL && (take_holds(all, row, number) < 0 || take_told(all, job, row) < 0))
+	else if (all->events != NULL && take_told(all, job, row) < 0)
 		return SW_ENOMEM;
 	fate->started_ns = moment(job, "started_at", SW_NEVER);
 	fate->ended_ns = moment(job, "ended_at", all->now_ns);
@@ -286,6 +299,9 @@ static int match_submits(const struct gathering *all)
 			continue;
 		}
 		bool same = said != NULL && said->at_ns == seen->submitted_ns;
+		bool is_covered = row != NULL && seen->submitted_ns >= events->since_ns;
+		if (is_covered && take_holds(all, row, same ? said : NULL) < 0)
+			return SW_ENOMEM;
 		if (row != NULL && same && take_submit(trace, row, said) < 0)
 			return SW_ENOMEM;
 		if (row != NULL && !same)

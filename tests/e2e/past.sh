@@ -101,6 +101,11 @@ pauses=$job
 sleep 1
 "$SHAREWELL" release "$pauses" >/dev/null
 ends 'a job that was on hold runs' "$pauses" 0
+# A resume that finds nothing to do is in the journal all the same. It is no end of a hold.
+submit -J goes-on -- sleep 1
+until_holds 20 sh -c '"$0" show --json "$1" | grep -q "\"started_at\": *\"2"' "$SHAREWELL" "$job"
+"$SHAREWELL" resume "$job" >/dev/null 2>&1
+ends 'a job that runs is resumed and goes on' "$job" 0
 run sim --journal --policy fifo
 [ "$status" -eq 0 ] && out_has "2 times on hold are replayed by the journal's events" && ! out_has 'alone'
 said $? 'sim --journal replays times on hold by events, also of jobs that have left, and says so'
