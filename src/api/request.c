@@ -219,6 +219,8 @@ static int take_event_parameter(struct sw_request *request, const char *name, co
 		return read_limit(request, name, value, err);
 	if (strcmp(name, "job") == 0)
 		return read_number(name, value, 1, SW_JOB_ID_MAX, &request->job, err);
+	if (strcmp(name, "all") == 0)
+		return read_bool(name, value, &request->all_events, err);
 	int r = read_number(name, value, 0, INT64_MAX, &request->after, err);
 	request->has_after = r == 0;
 	return r;

@@ -56,8 +56,9 @@ struct sw_request {
 	} logs;
 	uint64_t after; /* events behind this one */
 	bool has_after;
-	bool deep;  /* how to suspend it */
-	bool force; /* though it loses its run */
+	bool all_events; /* of the journal: not holds and releases alone */
+	bool deep;	 /* how to suspend it */
+	bool force;	 /* though it loses its run */
 	struct {
 		enum sw_route_id verb; /* that for one job does the same */
 		bool skips_ended;

@@ -51,6 +51,7 @@ static const struct sw_api_field event_parameters[] = {
 static const struct sw_api_field kept_parameters[] = {
 	{"after", "integer", "go on behind this event: the `next` of the page before"},
 	{"limit", "integer", "at most this many events, 1 to 1000; 100 unless told"},
+	{"all", "boolean", "all kinds of events, not holds and releases alone"},
 	{NULL, NULL, NULL},
 };
 
@@ -120,8 +121,8 @@ const struct sw_route sw_routes[SW_ROUTES] = {
 	{SW_ROUTE_BACKUP, SW_GET, "/v1/journal/backup", "backUpJournal", "Copy the journal while the controller goes on: one SQLite file",
 	 NULL, NULL, NULL, "application/vnd.sqlite3", 0, SW_ROLE_OPERATOR, 200},
 	{SW_ROUTE_KEPT, SW_GET, "/v1/journal/events", "listEvents",
-	 "List what the journal still has of submits, holds, runs, quotas and nodes, oldest first, a page at a time", kept_parameters, NULL,
-	 "#EventList", JSON, 0, USERS, 200},
+	 "List holds and releases of jobs that the journal still has, or all that a replay needs, oldest first, a page at a time",
+	 kept_parameters, NULL, "#EventList", JSON, 0, USERS, 200},
 	{SW_ROUTE_METRICS, SW_GET, "/metrics", "getMetrics", "Figures for Prometheus", NULL, NULL, NULL, "text/plain; version=0.0.4", 0,
 	 ALL, 200},
 	{SW_ROUTE_HEALTH, SW_GET, "/healthz", "getHealth", "Say whether the controller can do its work (503: it cannot)", NULL, NULL,

@@ -126,8 +126,9 @@ static const struct sw_api_field kept_event[] = {
 	{"seq", "integer", "number of its record in the journal"},
 	{"at", "string", "when it happened"},
 	{"kind", "string",
-	 "`submit`, `hold`, `release`, `run`, `quota`, `profile`, `node`, `node_removed`, `node_unreachable`, `node_closed`, "
-	 "`node_opened`, `gpus`, or `wake`: the scheduler had asked to be woken"},
+	 "`hold` or `release`; with `all` also `submit`, `run`, `quota`, `profile`, `node`, `node_removed`, `node_unreachable`, "
+	 "`node_closed`, `node_opened`, `gpus`, or `wake`: the scheduler had asked to be woken. Operators alone hear of runs of "
+	 "jobs of other users, and of profiles"},
 	{"job", "integer",
 	 "of a hold, a release or a run: which job. A submit does not say: jobs have numbers in the order of their submits"},
 	{"leaves", "boolean", "of a hold: a run goes on, and the job is held once that is over"},

@@ -134,14 +134,19 @@ static int compare(const void *a, const void *b)
 
 static int fetch(struct sw_client *client, struct sw_cli_events *events, struct sw_err *err)
 {
+	const char *all = "&all=true";
 	for (int64_t after = 0; after >= 0;) {
-		char path[80];
+		char path[100];
 		SW_JSON *page = NULL;
 		size_t i;
 		json_t *event;
 		struct sw_err words = {0};
-		snprintf(path, sizeof path, "/v1/journal/events?limit=%u&after=%" PRId64, SW_LIST_MAX, after);
+		snprintf(path, sizeof path, "/v1/journal/events?limit=%u&after=%" PRId64 "%s", SW_LIST_MAX, after, all);
 		int r = sw_client_get(client, path, &page, &words);
+		if (r == SW_EINPUT && all[0] != '\0') {
+			all = ""; /* a controller of an earlier version knows holds and releases alone */
+			continue;
+		}
 		if (r == SW_ENOTFOUND) {
 			events->since_ns = INT64_MAX; /* a controller of an earlier version */
 			return 0;

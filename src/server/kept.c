@@ -1,12 +1,14 @@
 /* What happened, from the journal's own records, a page at a time: for watchers and queries of the
  * past. How many are kept is told by --keep-events; snapshots.c removes the others.
  *
- * Given are the records that a replay of the history needs and that rows about jobs do not have:
- * see brain/retell.c, which also knows what a user may hear of jobs of others.
+ * Given are holds and releases, and on demand all records that a replay of the history needs and
+ * that rows about jobs do not have. brain/retell.c says what they tell, and to which users.
  *
  * Invariants:
  *  1. a page looks at LOOKED_AT_MAX records at most, and for PAGE_NS;
- *  2. a page that ends early says where the next one begins.
+ *  2. a page that ends early says where the next one begins;
+ *  3. without `all` there are holds and releases alone: clients of an earlier version take each
+ *     other event that names a job for a release.
  */
 #include <string.h>
 
@@ -27,6 +29,7 @@ struct page {
 	struct sw_json json;
 	uint64_t last; /* record that was looked at */
 	uint32_t looked_at, written, limit;
+	bool all;
 	int64_t until_ns;
 };
 
@@ -46,7 +49,8 @@ static int take(void *user, uint64_t seq, int64_t at_ns, uint32_t kind, const vo
 	if (page->written >= page->limit || page->looked_at >= LOOKED_AT_MAX ||
 	    (++page->looked_at % 64 == 0 && sw_now_boot_ns() > page->until_ns))
 		return 1;
-	write_event(page, seq, at_ns, kind, bytes, size);
+	if (page->all || kind == SW_RECORD_HOLD || kind == SW_RECORD_RELEASE)
+		write_event(page, seq, at_ns, kind, bytes, size);
 	page->last = seq;
 	return 0;
 }
@@ -103,8 +107,11 @@ void sw_handle_kept(struct sw_server *server, struct sw_conn *conn)
 		sw_conn_reply_error(conn, 503, &err);
 		return;
 	}
-	struct page page = {
-		.server = server, .user = &sw_conn_peer(conn)->user, .limit = request->list.limit, .until_ns = sw_now_boot_ns() + PAGE_NS};
+	struct page page = {.server = server,
+			    .user = &sw_conn_peer(conn)->user,
+			    .limit = request->list.limit,
+			    .all = request->all_events,
+			    .until_ns = sw_now_boot_ns() + PAGE_NS};
 	uint64_t after = request->after < INT64_MAX ? request->after : INT64_MAX - 1;
 	int r = write_page(after, &page, &err);
 	if (r < 0) {

@@ -109,6 +109,14 @@ ends 'a job that runs is resumed and goes on' "$job" 0
 run sim --journal --policy fifo
 [ "$status" -eq 0 ] && out_has "2 times on hold are replayed by the journal's events" && ! out_has 'alone'
 said $? 'sim --journal replays times on hold by events, also of jobs that have left, and says so'
+# An old controller tells holds and releases alone.
+python3 "$SW_SOURCE_DIR/tests/e2e/old_controller.py" "$SHAREWELL_STATE/controller.sock" "$scratch/old.sock" '/v1/journal/events?all' &
+old=$!
+until_holds 20 test -S "$scratch/old.sock"
+run sim --journal --policy fifo --controller "unix:$scratch/old.sock"
+kill "$old"
+[ "$status" -eq 0 ] && out_has "2 times on hold are replayed by the journal's events" && ! out_has 'alone'
+said $? 'and those that an old controller tells'
 
 stop_up -TERM
 up --keep-jobs 5 --keep-history 50

@@ -100,6 +100,15 @@ static void test_parameters(void **state)
 	assert_true(request->has_after && request->after == 9 && request->job == 3);
 	sw_request_free(request);
 
+	request = open_request(SW_GET, "/v1/journal/events?all=true&after=9&limit=7");
+	assert_true(request->all_events && request->after == 9 && request->list.limit == 7);
+	sw_request_free(request);
+	request = open_request(SW_GET, "/v1/journal/events");
+	assert_false(request->all_events);
+	sw_request_free(request);
+
+	refused(SW_GET, "/v1/journal/events?all=perhaps", 400, "true or false");
+	refused(SW_GET, "/v1/events?all=true", 400, "'all'");
 	refused(SW_GET, "/v1/jobs?limit=1001", 400, "1 to 1000");
 	refused(SW_GET, "/v1/jobs?limit=", 400, "limit");
 	refused(SW_GET, "/v1/jobs?state=", 400, "states");
