@@ -99,6 +99,7 @@ said $? 'no row is lost, none is double'
 submit -J pauses --hold -- true
 pauses=$job
 sleep 1
+"$SHAREWELL" hold "$pauses" >/dev/null
 "$SHAREWELL" release "$pauses" >/dev/null
 ends 'a job that was on hold runs' "$pauses" 0
 # A resume that finds nothing to do is in the journal all the same. It is no end of a hold.
@@ -106,9 +107,14 @@ submit -J goes-on -- sleep 1
 until_holds 20 sh -c '"$0" show --json "$1" | grep -q "\"started_at\": *\"2"' "$SHAREWELL" "$job"
 "$SHAREWELL" resume "$job" >/dev/null 2>&1
 ends 'a job that runs is resumed and goes on' "$job" 0
-run sim --journal --policy fifo
+run sim --journal --policy fifo --jobs-out "$scratch/jobs.csv"
 [ "$status" -eq 0 ] && out_has "2 times on hold are replayed by the journal's events" && ! out_has 'alone'
 said $? 'sim --journal replays times on hold by events, also of jobs that have left, and says so'
+python3 -c '
+import csv, sys
+job = {int(row["job_id"]): row for row in csv.DictReader(open(sys.argv[1]))}[int(sys.argv[2])]
+sys.exit(float(job["start_time"]) - float(job["submit_time"]) < 1)' "$scratch/jobs.csv" "$pauses"
+said $? 'a job that was submitted on hold, and held again, waits from its submit on'
 # An old controller tells holds and releases alone.
 python3 "$SW_SOURCE_DIR/tests/e2e/old_controller.py" "$SHAREWELL_STATE/controller.sock" "$scratch/old.sock" '/v1/journal/events?all' &
 old=$!
