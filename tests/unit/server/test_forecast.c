@@ -457,6 +457,34 @@ static void test_failing_trial(void **state)
 	assert_true(figure(&served, "sharewell_forecasts_failed_total") == 1);
 }
 
+static void expect_not_ready(int fd)
+{
+	struct reply reply = hear(fd);
+	assert_int_equal(reply.status, 200);
+	assert_non_null(strstr(reply.body, "not ready yet"));
+	reply_free(&reply);
+	close(fd);
+}
+
+/* Aim: a trial that takes long, and one that waits behind it, are answered before their clients give
+ * up; the child goes on, and the next trial is made. */
+static void test_late_trials(void **state)
+{
+	(void)state;
+	fill(WAITS);
+	shared->begun = shared->may_end = 0;
+	int first = begin_trial(NULL);
+	while (shared->begun == 0)
+		usleep(1000);
+	int second = begin_trial(SERVED_STRANGER);
+	expect_not_ready(first);
+	expect_not_ready(second);
+	shared->mood = WELL;
+	shared->may_end = 1;
+	assert_int_equal(shared->begun, 1);
+	assert_false(has_trial_failed(begin_trial(SERVED_STRANGER)));
+}
+
 /* Aim: a child can take no more memory than is stated, and goes first where the machine has none;
  * what it died of is noted once. */
 static void test_bound_child(void **state)
@@ -517,6 +545,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_last_table, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_failing_trial, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_late_trials, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_bound_child, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
