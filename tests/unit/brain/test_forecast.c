@@ -210,6 +210,48 @@ static void test_suspended(void **state)
 	expect(desk, add(desk, 1, "", ", \"expected\": 70, \"preempt\": \"suspend\""), 75);
 }
 
+/* Gives a job that runs all the GPUs that are free, then starts those that wait. */
+static sw_ns grow(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	for (const struct sw_job *job = sw_view_next_running(view, NULL); job != NULL; job = sw_view_next_running(view, job))
+		if (job->gpus_held < job->max_gpus)
+			(void)sw_plan_run(plan, job, SW_WISH(.gpus = job->max_gpus));
+	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL;) {
+		const struct sw_job *next = sw_view_next_waiting(view, job);
+		(void)sw_plan_run(plan, job, NULL);
+		job = next;
+	}
+	return SW_TIME_NEVER;
+}
+
+static const struct sw_policy growing = {.abi = SW_POLICY_ABI, .name = "growing", .about = "as the test says", .decide = grow};
+
+static int growing_up(void **state)
+{
+	desk_config.plugin = &growing;
+	return desk_up(state);
+}
+
+static int growing_down(void **state)
+{
+	int r = desk_down(state);
+	desk_config.plugin = NULL;
+	return r;
+}
+
+/* Aim: a job that is stopped to go on with more GPUs begins anew, and takes its whole length. */
+static void test_moved(void **state)
+{
+	struct desk *desk = *state;
+	begin(desk, "growing", 2);
+	add(desk, 1, "20s", "");
+	add(desk, 1, "100s", ", \"min_gpus\": 1, \"max_gpus\": 2, \"preempt\": \"requeue\"");
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 2), "CF");
+	expect(desk, add(desk, 2, "10s", ""), 120);
+}
+
 /* Aim: a job that depends on others competes when the last of them has ended; in a chain each waits
  * for the one before. */
 static void test_dependencies(void **state)
@@ -418,6 +460,7 @@ int main(void)
 		DESK_TEST(test_lengths_of_earlier_jobs),
 		DESK_TEST(test_attained_service),
 		DESK_TEST(test_suspended),
+		cmocka_unit_test_setup_teardown(test_moved, growing_up, growing_down),
 		DESK_TEST(test_dependencies),
 		DESK_TEST(test_array),
 		DESK_TEST(test_pause),
