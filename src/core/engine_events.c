@@ -92,7 +92,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 							      .reason = (uint8_t)reason,
 							      .job = job->seen.id.v,
 							      .parts = SW_NO_PART,
-							      .text = admission != NULL ? admission->reason : NULL});
+							      .text = reason == SW_REASON_NOT_ADMITTED ? admission->reason : NULL});
 		sw_lists_drop(engine, job);
 		if (engine->policy->job_state_size > 0)
 			memset(sw_job_state(&engine->view, &job->seen), 0, engine->policy->job_state_size);

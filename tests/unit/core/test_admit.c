@@ -92,6 +92,43 @@ static void test_downgrade(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: any job whose owner allows a stop is downgraded, also one that is only to be suspended where
+ * that frees its GPUs. */
+static void test_downgrade_by_rule(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_choosy(&rig);
+	verdict.verdict = SW_DOWNGRADE;
+	for (uint8_t rule = SW_STOP_AS_WORLD; rule <= SW_STOP_IF_FREE; rule++) {
+		struct sw_job_spec spec = rig_spec(1, 100);
+		spec.stop_rule = rule;
+		uint32_t id = rig_submit(&rig, 0, &spec);
+		enum sw_job_class is = rule == SW_STOP_NEVER ? SW_CLASS_GUARANTEED : SW_CLASS_OPPORTUNISTIC;
+		assert_int_equal(rig_job(&rig, id)->job_class, is);
+		assert_int_equal(rig_job(&rig, id)->stop_rule, rule == SW_STOP_IF_FREE ? SW_STOP_SUSPEND : rule);
+	}
+	rig_close(&rig);
+}
+
+/* Aim: a job that is let in and has no place is refused for that, without the policy's words. */
+static void test_admitted_without_place(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_job_spec spec = rig_spec(1, 100);
+	open_choosy(&rig);
+	spec.gpu_memory_bytes = 500 * RIG_GIB; /* of a GPU that is not there */
+	verdict.verdict = SW_DOWNGRADE;
+	snprintf(verdict.reason, sizeof verdict.reason, "too late for a guarantee");
+	rig_submit(&rig, 0, &spec);
+	const struct sw_command *refusal = rig_command(&rig, SW_CMD_REFUSE, 0);
+	assert_non_null(refusal);
+	assert_int_equal(refusal->reason, SW_REASON_NO_SUCH_PLACE);
+	assert_null(refusal->text);
+	rig_close(&rig);
+}
+
 /* Aim: a quoted deadline takes the place of the one that was asked for. */
 static void test_quote(void **state)
 {
@@ -135,6 +172,7 @@ static void test_nonsense(void **state)
 	verdict.verdict = SW_DOWNGRADE;
 	spec.stop_rule = SW_STOP_NEVER;
 	rig_submit(&rig, 0, &spec);
+	assert_int_equal(rig_commands(&rig), 0);
 	for (uint32_t id = 0; id < 3; id++) {
 		assert_int_equal(rig_state(&rig, id), SW_JOB_WAITING);
 		assert_int_equal(rig_job(&rig, id)->job_class, SW_CLASS_GUARANTEED);
@@ -170,8 +208,14 @@ static void test_sampled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_accept), cmocka_unit_test(test_downgrade), cmocka_unit_test(test_quote),
-		cmocka_unit_test(test_refuse), cmocka_unit_test(test_nonsense),	 cmocka_unit_test(test_sampled),
+		cmocka_unit_test(test_downgrade_by_rule),
+		cmocka_unit_test(test_admitted_without_place),
+		cmocka_unit_test(test_accept),
+		cmocka_unit_test(test_downgrade),
+		cmocka_unit_test(test_quote),
+		cmocka_unit_test(test_refuse),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_sampled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
