@@ -643,9 +643,11 @@ struct sw_value {
 /* What the policy makes of a job before its user hears that it is accepted. */
 enum sw_verdict {
 	SW_ACCEPT = 0,
-	SW_DOWNGRADE, /* it is an opportunistic job; not one that may not be stopped */
-	SW_QUOTE,     /* its deadline is `deadline_at`, which is later than the one that it asked for */
-	SW_REFUSE,    /* it will not run here */
+	/* it is an opportunistic job; not one of SW_STOP_NEVER. One of SW_STOP_IF_FREE is of
+	 * SW_STOP_SUSPEND from now on */
+	SW_DOWNGRADE,
+	SW_QUOTE,  /* its deadline is `deadline_at`, which is later than the one that it asked for */
+	SW_REFUSE, /* it will not run here */
 };
 
 #define SW_REASON_MAX 160u
@@ -653,7 +655,9 @@ enum sw_verdict {
 struct sw_admission {
 	uint8_t verdict; /* enum sw_verdict */
 	sw_ns deadline_at;
-	char reason[SW_REASON_MAX]; /* one sentence for the user, with every verdict but SW_ACCEPT */
+	/* one sentence for the user, in UTF-8, with every verdict but SW_ACCEPT. `show` has it in
+	 * full; 47 bytes of it are the reason of a job that is refused */
+	char reason[SW_REASON_MAX];
 };
 
 /* What was measured of a run, as far as it is known. */

@@ -29,3 +29,13 @@ bool sw_utf8_is_valid(const char *text, size_t size)
 	}
 	return true;
 }
+
+size_t sw_utf8_start(const char *text, size_t most)
+{
+	size_t at = 0, length = 1;
+	while (length > 0 && at < most && text[at] != '\0') {
+		length = sw_utf8_length(text + at, most - at);
+		at += length;
+	}
+	return at;
+}

@@ -9,5 +9,7 @@
  * none. */
 size_t sw_utf8_length(const char *at, size_t left);
 bool sw_utf8_is_valid(const char *text, size_t size);
+/* How long the start of the text is that has whole characters alone and at most so many bytes. */
+size_t sw_utf8_start(const char *text, size_t most);
 
 #endif

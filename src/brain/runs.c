@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "brain/dependents.h"
 #include "brain/fold.h"
 #include "brain/moves.h"
@@ -295,6 +296,36 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
 	return 0;
 }
 
+/* What its policy says of a job at the door, in whole characters, as its user sees it. */
+static int note_words(struct sw_live *live, const char *words)
+{
+	size_t length = words != NULL ? sw_utf8_start(words, SW_REASON_MAX) : 0;
+	char *all = NULL;
+	if (length == 0)
+		return 0;
+	if (asprintf(&all, "%s%s%.*s", live->warning != NULL ? live->warning : "", live->warning != NULL ? "; " : "", (int)length, words) <
+	    0)
+		return SW_ENOMEM;
+	free(live->warning);
+	live->warning = all;
+	return 0;
+}
+
+static int refuse(struct sw_brain *brain, const struct sw_command *command)
+{
+	struct sw_live *live = &brain->jobs.items[command->job];
+	const char *own = command->reason == SW_REASON_TOO_LARGE      ? "larger than the cluster"
+			  : command->reason == SW_REASON_NOT_ADMITTED ? "not admitted by the policy"
+								      : "no node could hold it";
+	const char *why = command->text != NULL && sw_utf8_start(command->text, SW_REASON_MAX) > 0 ? command->text : own;
+	size_t shown = sw_utf8_start(why, sizeof live->reason - 1);
+	live->ended_at = brain->now;
+	snprintf(live->reason, sizeof live->reason, "%.*s", (int)shown, why);
+	/* A long sentence is there in full too. */
+	int r = sw_utf8_start(why, SW_REASON_MAX) > shown ? note_words(live, why) : 0;
+	return r < 0 ? r : sw_depends_end(brain, command->job);
+}
+
 int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 {
 	int r = 0;
@@ -316,15 +347,13 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 			r = sw_brain_drop_runs(brain, command->job);
 			break;
 		case SW_CMD_REFUSE:
-			live->ended_at = brain->now;
-			snprintf(live->reason, sizeof live->reason, "%s",
-				 command->text != NULL			  ? command->text
-				 : command->reason == SW_REASON_TOO_LARGE ? "larger than the cluster"
-									  : "no node could hold it");
-			r = sw_depends_end(brain, command->job);
+			r = refuse(brain, command);
+			break;
+		case SW_CMD_ADMIT:
+			r = note_words(live, command->text);
 			break;
 		default:
-			assert(command->kind == SW_CMD_LIMIT || command->kind == SW_CMD_ADMIT);
+			assert(command->kind == SW_CMD_LIMIT);
 			sw_brain_touch(brain, live);
 			break;
 		}

@@ -163,7 +163,7 @@ struct sw_live {
 	struct sw_trouble *trouble; /* NULL: none */
 	struct sw_pace *pace;	    /* NULL: it was not measured */
 	struct sw_stop *stop;	    /* NULL: it was never stopped */
-	char *warning;		    /* what the user was told at submit; NULL: nothing */
+	char *warning;		    /* what the user was told at submit, also by the policy; NULL: nothing */
 	uint64_t command_hash;
 	bool asked_retries; /* the user said how many */
 	bool is_prerun;

@@ -440,9 +440,75 @@ static void test_why_names_drained_nodes(void **state)
 	assert_string_equal(desk_state(desk, 5), "CF");
 }
 
+/* By job. */
+static const struct sw_admission verdicts[] = {
+	{.verdict = SW_DOWNGRADE, .reason = "too late for a guarantee"},
+	{.verdict = SW_REFUSE, .reason = "zu sp\xc3\xa4t"},
+	{.verdict = SW_REFUSE, .reason = "its deadline comes before the jobs ahead of it\xe2\x80\xa6 have ended"},
+	{.verdict = SW_REFUSE},
+	{.verdict = SW_REFUSE, .reason = "\xff"},
+};
+
+static void admit(struct sw_view *view, const struct sw_job *job, struct sw_admission *admission)
+{
+	(void)view;
+	*admission = verdicts[job->id.v];
+}
+
+static sw_ns start_next(struct sw_plan *plan)
+{
+	const struct sw_job *next = sw_view_next_waiting(sw_plan_view(plan), NULL);
+	if (next != NULL)
+		(void)sw_plan_run(plan, next, NULL);
+	return SW_TIME_NEVER;
+}
+
+static const struct sw_policy choosy = {
+	.abi = SW_POLICY_ABI, .name = "choosy", .about = "as the test says", .admit = admit, .decide = start_next};
+
+static int choosy_up(void **state)
+{
+	desk_config.plugin = &choosy;
+	desk_config.policy = "choosy";
+	return desk_up(state);
+}
+
+static int choosy_down(void **state)
+{
+	int r = desk_down(state);
+	desk_config.plugin = NULL;
+	desk_config.policy = "fifo";
+	return r;
+}
+
+/* Aim: what the policy says of a job at the door is shown: of one that it lets in, and of one that
+ * it refuses, whose reason is cut between characters and there in full too. */
+static void test_what_the_policy_says_at_the_door_is_shown(void **state)
+{
+	struct desk *desk = *state;
+	static const struct {
+		const char *reason, *warning;
+	} shown[] = {
+		{"", "too late for a guarantee"},
+		{"zu sp\xc3\xa4t", ""},
+		{"its deadline comes before the jobs ahead of it", "its deadline comes before the jobs ahead of it\xe2\x80\xa6 have ended"},
+		{"not admitted by the policy", ""},
+		{"not admitted by the policy", ""},
+	};
+	desk_sync_and_drop(desk);
+	for (size_t j = 0; j < sizeof shown / sizeof *shown; j++) {
+		struct sw_job_view view;
+		assert_true(sw_brain_job(desk->brain, desk->now, desk_submit(desk, "{\"command\": [\"x\"]}"), &view));
+		assert_string_equal(view.reason, shown[j].reason);
+		assert_string_equal(view.warning, shown[j].warning);
+		assert_int_equal(view.is_opportunistic, j == 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_what_the_policy_says_at_the_door_is_shown, choosy_up, choosy_down),
 		DESK_TEST(test_a_job_runs_once_and_its_exit_code_is_kept),
 		DESK_TEST(test_a_failed_job_is_tried_again_later_under_a_new_epoch_until_its_retries_are_used_up),
 		DESK_TEST(test_late_repeated_and_made_up_words_change_nothing),
