@@ -230,6 +230,13 @@ static bool find_first_break(struct greedy *g)
 
 /* ---- repairing it */
 
+/* One that ran before this decision and is laid out anew has the lease that it had. */
+static void keep_lease(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->ranks_as_running && job->plan_slot != SW_NO_SLOT)
+		job->seen.until = engine->plan.entries.items[job->plan_slot].until;
+}
+
 /* Where the rule says, or anywhere where that is a wish only. */
 static bool place(struct greedy *g, struct sw_core_job *job)
 {
@@ -239,6 +246,8 @@ static bool place(struct greedy *g, struct sw_core_job *job)
 	enum sw_answer answer = sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement);
 	if (answer == SW_NO_ROOM && !engine->config.placement->counts_only && sw_order_takes_any_place(engine))
 		answer = sw_plan_put(&engine->plan, job, job->seen.gpus, NULL);
+	if (answer == SW_YES)
+		keep_lease(engine, job);
 	return answer == SW_YES;
 }
 
@@ -500,6 +509,8 @@ static void rebuild(struct greedy *g)
 		    sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement) != SW_YES) {
 			lane->blocked = true;
 			lane->cursor_waiting = SW_OSET_NONE; /* none behind it fits either */
+		} else {
+			keep_lease(engine, job);
 		}
 	}
 }

@@ -58,6 +58,7 @@ struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *jo
 		entry->parts_before = job->parts;
 		entry->split_before = job->split_milli;
 		entry->goes_on = false;
+		entry->until = job->seen.until;
 		entry->was_alone = sw_ledger_is_alone(&plan->engine->ledger, job->parts);
 		job->plan_slot = (uint32_t)(plan->entries.count - 1);
 	}
@@ -75,7 +76,8 @@ static void give(struct sw_plan *plan, struct sw_core_job *job)
 
 void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 {
-	const struct sw_plan_entry *entry = sw_plan_touch(plan, job);
+	struct sw_plan_entry *entry = sw_plan_touch(plan, job);
+	entry->until = job->seen.until;
 	assert(job->seen.state == SW_JOB_RUNNING && job->parts != SW_NO_PART && job->stands == SW_NO_PART);
 	give(plan, job);
 	sw_engine_set_waiting(plan->engine, job, plan->engine->config.terms.keeps_state);
@@ -174,7 +176,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	/* It has run all the time, at the speed that it had: so it looks to whoever
 	 * comes next in this plan. */
 	job->seen.since = entry->before.since;
-	job->seen.until = entry->before.until;
+	job->seen.until = entry->until;
 	job->clock = entry->clock_before;
 	return true;
 }

@@ -102,6 +102,7 @@ struct sw_plan_entry {
 	struct sw_job_clock clock_before;
 	uint32_t parts_before;
 	uint32_t split_before;
+	sw_ns until;	/* of its run, when it was lifted last: where it runs on, it has this lease */
 	bool was_alone; /* on its GPUs, and no job was put beside it since */
 	bool limits_changed;
 	bool goes_on; /* it comes to other GPUs in the same run */

@@ -158,6 +158,50 @@ static void test_saved(void **state)
 	rig_close(&rig);
 }
 
+static sw_ns ordering_decide(struct sw_plan *plan)
+{
+	(void)scripted_decide(plan);
+	sw_plan_by_order(plan);
+	return SW_TIME_NEVER;
+}
+
+static int64_t by_number(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	return job->id.v;
+}
+
+static const struct sw_order preemptive = {.preemptive = true};
+static const struct sw_policy ordering = {.abi = SW_POLICY_ABI,
+					  .name = "ordering",
+					  .about = "leases in an order",
+					  .order = &preemptive,
+					  .key = by_number,
+					  .decide = ordering_decide};
+
+/* Aim: a lease lasts where running jobs are laid out anew at every decision, and is renewed there. */
+static void test_lease_is_kept_by_order(void **state)
+{
+	(void)state;
+	struct rig rig;
+	script = NULL;
+	rig_open(&rig, two_by_two, 2,
+		 (struct sw_engine_config){.policy = &ordering,
+					   .placement = &sw_placement_yarn,
+					   .terms = {.keeps_state = true, .replace_is_free = true, .moves = SW_MOVES_FREELY}},
+		 NULL);
+	rig_submit_plain(&rig, 0, 1, 500);
+	assert_true(rig_runs(&rig, 0));
+	run_script(&rig, 5, renew);
+	assert_int_equal(rig_job(&rig, 0)->until, 30 * SW_NS_PER_S);
+	assert_int_equal(rig.step.wake_at, 30 * SW_NS_PER_S);
+	rig_submit_plain(&rig, 6, 2, 500);
+	assert_true(rig_runs(&rig, 1));
+	assert_int_equal(rig_job(&rig, 0)->until, 30 * SW_NS_PER_S);
+	assert_int_equal(rig.step.wake_at, 30 * SW_NS_PER_S);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +209,7 @@ int main(void)
 		cmocka_unit_test(test_lease_is_renewed),
 		cmocka_unit_test(test_no_lease_without_a_run),
 		cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_lease_is_kept_by_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
