@@ -47,11 +47,20 @@ static uint32_t parts_of(const struct sw_core_job *job)
 
 uint64_t sw_move_leaving(const struct sw_engine *engine, uint32_t node)
 {
+	/* Nearly all of them run; of the others there may be very many. */
+	const struct sw_bitmap *sets[] = {&engine->running, &engine->known};
+	uint32_t left = engine->leavers;
 	uint64_t mask = 0;
-	for (uint32_t id = sw_engine_next(engine, 0); engine->leavers > 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
-		const struct sw_core_job *job = &engine->jobs.items[id];
-		if (job->leaves != 0 && engine->ledger.parts[parts_of(job)].node == node)
-			mask |= job->leaves;
+	for (int s = 0; s < 2; s++) {
+		for (uint32_t id = left > 0 ? sw_bitmap_next(sets[s], 0) : SW_BITMAP_NONE; left > 0 && id != SW_BITMAP_NONE;
+		     id = sw_bitmap_next(sets[s], id + 1)) {
+			const struct sw_core_job *job = &engine->jobs.items[id];
+			if (job->leaves == 0 || (s == 1 && job->seen.state == SW_JOB_RUNNING))
+				continue;
+			left--;
+			if (engine->ledger.parts[parts_of(job)].node == node)
+				mask |= job->leaves;
+		}
 	}
 	return mask;
 }
