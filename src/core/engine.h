@@ -22,7 +22,8 @@
  *  9. of these, exactly those whose owners let them be suspended where they run stand at their home
  *     in a world that keeps no state: the ledger counts what they hold there;
  * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of
- *     its node as it holds there.
+ *     its node as it holds there;
+ * 11. a policy's list leads from its first job to its last and back, and has no job that has ended.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H

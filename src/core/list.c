@@ -1,7 +1,9 @@
 /* Lists of jobs for policies, whose links the core keeps: behind the policy's own bytes, so that
  * they are saved, loaded and zeroed with them.
  *
- * Invariant: a job that has ended is in no list.
+ * Invariants (sw_lists_are_sound() checks them, also of what was loaded):
+ *  1. a job that has ended is in no list;
+ *  2. from the first of a list its links lead to the last and back.
  */
 #include "core/state.h"
 
@@ -96,4 +98,32 @@ void sw_lists_drop(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	for (uint32_t list = 0; list < engine->policy->list_count; list++)
 		sw_list_remove(&engine->view, list, &job->seen);
+}
+
+static bool is_sound(const struct sw_engine *engine, uint32_t list)
+{
+	const struct sw_view *view = &engine->view;
+	const struct ends *ends = ends_of(view, list);
+	uint32_t before = 0, listed = 0;
+	for (uint32_t number = ends->first; number != 0; number = link_of(view, list, number)->after) {
+		if (!sw_engine_knows(engine, number - 1) || engine->jobs.items[number - 1].seen.state > SW_JOB_RUNNING ||
+		    link_of(view, list, number)->before != before || listed++ == engine->known.count)
+			return false;
+		before = number;
+	}
+	/* The others have no links. */
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
+		if (is_in(view, list, id + 1))
+			listed--;
+		else if (link_of(view, list, id + 1)->after != 0)
+			return false;
+	return ends->last == before && listed == 0;
+}
+
+bool sw_lists_are_sound(const struct sw_engine *engine)
+{
+	for (uint32_t list = 0; list < engine->policy->list_count; list++)
+		if (!is_sound(engine, list))
+			return false;
+	return true;
 }

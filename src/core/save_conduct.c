@@ -229,7 +229,7 @@ static int load_mind(struct sw_pack *pack, struct sw_engine *engine)
 			pack_own(pack, per_job > 0 ? engine->job_states + id * per_job : NULL, per_job, &sum);
 	}
 	sw_pack_word(pack, &saved);
-	if (saved != sum || sw_pack_left(pack) > 0)
+	if (saved != sum || sw_pack_left(pack) > 0 || (r == 0 && !sw_lists_are_sound(engine)))
 		sw_pack_fail(pack);
 	return r < 0 ? r : pack->failed;
 }

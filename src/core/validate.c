@@ -205,6 +205,8 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_order(engine, err);
 	if (r == 0)
 		r = check_lanes(engine, err);
+	if (r == 0 && !sw_lists_are_sound(engine))
+		r = sw_err_set(err, SW_EBUG, "engine invariant 11: a list of the policy does not lead from its first job to its last");
 	if (r == 0)
 		r = check_tenants(engine, err);
 	if (r == 0)

@@ -126,11 +126,45 @@ static void test_saved(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a list whose links lead nowhere, to a job that is not there or in a circle, is noticed, also
+ * in bytes that are loaded. */
+static void test_damaged(void **state)
+{
+	(void)state;
+	/* The ends of the first list lie behind the policy's own bytes, as do the links of each job. */
+	static const struct {
+		bool ends;
+		uint32_t job, field, value;
+	} damages[] = {
+		{true, 0, 0, 4000000000}, {true, 0, 0, 0},	     {true, 0, 1, 4},  {false, 0, 1, 9},
+		{false, 0, 0, 77},	  {false, 1, 1, UINT32_MAX}, {false, 1, 1, 3}, {false, 1, 0, 0},
+	};
+	for (size_t d = 0; d < sizeof damages / sizeof *damages; d++) {
+		struct sw_err err = {0};
+		struct sw_pack bytes = {0};
+		struct sw_engine *loaded = NULL;
+		struct rig rig;
+		bool adopted;
+		open_listing(&rig, 4);
+		run_script(&rig, 1, fill);
+		struct sw_view *view = (struct sw_view *)(uintptr_t)sw_engine_view(rig.engine);
+		char *own = damages[d].ends ? sw_view_state(view) : sw_job_state(view, rig_job(&rig, damages[d].job));
+		memcpy(own + 8 + 4 * (size_t)damages[d].field, &damages[d].value, sizeof damages[d].value);
+		assert_int_equal(sw_engine_validate(rig.engine, &err), SW_EBUG);
+		sw_engine_save(rig.engine, &bytes);
+		const struct sw_engine_config config = {.policy = &listing, .params = rig.params, .placement = &sw_placement_count};
+		assert_int_equal(sw_engine_load(&config, bytes.bytes, bytes.size, &loaded, &adopted, &err), SW_EINPUT);
+		sw_pack_release(&bytes);
+		rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_ended),
+		cmocka_unit_test(test_damaged),
 		cmocka_unit_test(test_saved),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
