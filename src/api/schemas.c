@@ -15,7 +15,8 @@
 static const struct sw_api_field submitted[] = {
 	{"id", "integer", "of the first job"},
 	{"ids", "integer[]", "of all of them, in the order of the request"},
-	{"warnings", "string[]", "about inputs that they name and that others failed on lately, or models without a profile"},
+	{"warnings", "string[]",
+	 "about inputs that they name and that others failed on lately, models without a profile, and what the policy makes of them"},
 	END,
 };
 static const struct sw_api_field job[] = {

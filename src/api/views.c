@@ -113,7 +113,7 @@ static const struct sw_field job_details_fields[] = {
 	{"gpu_memory_bytes", SW_FIELD_U64, AT(gpu_memory_bytes), .max = INT64_MAX,
 	 .about = "it gets on each GPU; 0: whole GPUs. More than it asked for after it ran out"},
 	{"warning", SW_FIELD_TEXT, AT(warning), .max = INT32_MAX,
-	 .about = "about an input that others failed on, or a model without a profile; else empty"},
+	 .about = "about an input that others failed on, a model without a profile, or what the policy made of the job; else empty"},
 };
 #undef THIS
 
