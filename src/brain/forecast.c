@@ -162,8 +162,8 @@ static void stop(struct run *run, uint32_t place, const struct sw_command *comma
 	settle(run, life);
 	life->runs = false;
 	sw_heap_remove(&run->ends, place);
-	/* Its run is lost, unless it stands there; also when it is moved: one that goes on elsewhere is
-	 * not stopped. */
+	/* Its run is lost, unless it stands there; also when it is moved: one that goes on
+	 * elsewhere is not stopped. */
 	if (!command->stands) {
 		life->left_ns = life->whole_ns;
 		life->basis = life->whole_basis;

@@ -506,7 +506,7 @@ static inline size_t sw_list_job_state_size(const struct sw_policy *policy)
 {
 	return policy->list_count == 0 ? policy->job_state_size : sw_list_aligned(policy->job_state_size) + 8 * (size_t)policy->list_count;
 }
-/* Whether every list leads from its first job to its last and back. Reads no job that is not there. */
+/* Whether every list leads from its first job to its last and back. */
 bool sw_lists_are_sound(const struct sw_engine *engine);
 /* Takes the job off all lists. */
 void sw_lists_drop(struct sw_engine *engine, const struct sw_core_job *job);

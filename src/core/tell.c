@@ -37,7 +37,7 @@ static bool apply_verdict(struct sw_job *job, const struct sw_admission *admissi
 	case SW_DOWNGRADE:
 		if (job->stop_rule == SW_STOP_NEVER)
 			return false;
-		/* Where others have the GPUs first, it cannot be one that may turn out not to be stopped. */
+		/* Behind others, it cannot be one that may turn out not to be stopped. */
 		if (job->stop_rule == SW_STOP_IF_FREE)
 			job->stop_rule = SW_STOP_SUSPEND;
 		job->job_class = job->asked_class = SW_CLASS_OPPORTUNISTIC;

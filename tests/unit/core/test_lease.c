@@ -179,7 +179,7 @@ static const struct sw_policy ordering = {.abi = SW_POLICY_ABI,
 					  .key = by_number,
 					  .decide = ordering_decide};
 
-/* Aim: a lease lasts where running jobs are laid out anew at every decision, and is renewed there. */
+/* Aim: a lease lasts where all running jobs are laid out anew, and is renewed there. */
 static void test_lease_is_kept_by_order(void **state)
 {
 	(void)state;

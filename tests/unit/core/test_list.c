@@ -131,7 +131,7 @@ static void test_saved(void **state)
 static void test_damaged(void **state)
 {
 	(void)state;
-	/* The ends of the first list lie behind the policy's own bytes, as do the links of each job. */
+	/* The ends of the first list lie behind the bytes of the policy, as do links of jobs. */
 	static const struct {
 		bool ends;
 		uint32_t job, field, value;

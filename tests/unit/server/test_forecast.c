@@ -466,8 +466,8 @@ static void expect_not_ready(int fd)
 	close(fd);
 }
 
-/* Aim: a trial that takes long, and one that waits behind it, are answered before their clients give
- * up; the child goes on, and the next trial is made. */
+/* Aim: a trial that takes long, and one that waits behind it, are answered before their clients
+ * give up; the child goes on, and the next trial is made. */
 static void test_late_trials(void **state)
 {
 	(void)state;
