@@ -209,13 +209,13 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 	if (job->stands == SW_NO_PART || job->seen.state >= SW_JOB_RUNNING)
 		return;
 	sw_engine_set_frees(engine, job, false);
+	/* Its owner allows a stop only where others get the GPUs by it. */
+	if (job->seen.stop_rule == SW_STOP_IF_FREE)
+		job->keeps = SW_KEEPS_NOT;
 	/* Its memory counts from now on, and no run that may not be stopped is. */
 	if (has_begun_beside(engine, job, node))
 		return;
 	bounce_newcomers(engine, job, node);
-	/* Its owner allows a stop only where others get the GPUs by it. */
-	if (job->seen.stop_rule == SW_STOP_IF_FREE)
-		job->keeps = SW_KEEPS_NOT;
 	if (job->seen.state == SW_JOB_HELD)
 		return;
 	uint32_t gpus = sw_ledger_count_gpus(ledger, job->home), parts = job->home;

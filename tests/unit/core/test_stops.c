@@ -339,6 +339,34 @@ static void test_stays(void **state)
 	}
 }
 
+/* Aim: where the newcomer has begun and may not be stopped, the run stands beside it until that is
+ * over, and is not stopped again. */
+static void test_stays_beside_one_that_has_begun(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, live);
+	uint32_t job = submit_ruled(&rig, 0, 2, 100, SW_STOP_IF_FREE);
+	run_script(&rig, 0, start_all);
+	say_keeps(&rig, 1, job, true);
+	expected = SW_YES;
+	run_script(&rig, 2, stop_first);
+	uint32_t guest = submit_ruled(&rig, 2, 2, 100, SW_STOP_NEVER);
+	run_script(&rig, 2, start_second);
+	script = NULL;
+	rig_event(&rig, 3, rig_answer(&rig, SW_EV_BEGUN, guest));
+	rig_event(&rig, 3, rig_answer(&rig, SW_EV_STAY, job));
+	assert_true(rig_runs(&rig, guest));
+	assert_false(rig_runs(&rig, job));
+	rig_finish(&rig, 4, guest);
+	run_script(&rig, 4, try_all);
+	assert_true(rig_runs(&rig, job));
+	expected = SW_KEPT;
+	run_script(&rig, 5, stop_first);
+	assert_true(rig_runs(&rig, job));
+	rig_close(&rig);
+}
+
 /* Aim: a run that came back to GPUs which another could not leave is not lost:
  * it stands there again. */
 static void test_steps_back(void **state)
@@ -682,6 +710,7 @@ int main(void)
 		cmocka_unit_test(test_never_lent),
 		cmocka_unit_test(test_hold_next),
 		cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_stays_beside_one_that_has_begun),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_first_rule),
 		cmocka_unit_test(test_saved),
