@@ -39,7 +39,11 @@ class Cluster:
         for name in ("SHAREWELL_CONTROLLER", "SHAREWELL_TOKEN", "XDG_RUNTIME_DIR"):
             os.environ.pop(name, None)
         self.said = open(os.path.join(self.folder, "up"), "w+")
-        self.process = subprocess.Popen([self.program, "up", "--port", "0", "--node", "here", "--policy", "antman"], stdout=self.said, stderr=subprocess.STDOUT, start_new_session=True)
+        # As the world `live`, with a quantum that is shorter than the programs.
+        world = os.path.join(self.folder, "world.yaml")
+        with open(world, "w") as file:
+            file.write("base: live\nname: short\nquantum: 1s\n")
+        self.process = subprocess.Popen([self.program, "up", "--port", "0", "--node", "here", "--policy", "antman", "--world", world], stdout=self.said, stderr=subprocess.STDOUT, start_new_session=True)
         self.wait("a node", lambda: self.json("nodes").get("nodes"))
 
     def call(self, *words):
