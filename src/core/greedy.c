@@ -483,6 +483,19 @@ static bool next_in_order(struct greedy *g, struct sw_rank *ret_rank)
 	return found;
 }
 
+/* What the policy has started in this plan competes no more; settling the order lists it again. */
+static void pass_over_started(struct greedy *g)
+{
+	struct sw_engine *engine = g->engine;
+	for (size_t e = 0; e < engine->plan.entries.count; e++) {
+		struct sw_core_job *job = job_at(g, engine->plan.entries.items[e].before.id.v);
+		if (job->order_set != SW_ORDER_WAITING || sw_job_is_waiting(&job->seen))
+			continue;
+		sw_oset_remove(&lane_of(g, job->seen.id.v)->waiting, &engine->order.links, job->seen.id.v);
+		job->order_set = SW_ORDER_NOWHERE;
+	}
+}
+
 static void rebuild(struct greedy *g)
 {
 	struct sw_engine *engine = g->engine;
@@ -492,7 +505,7 @@ static void rebuild(struct greedy *g)
 		lane->cursor = lane->running.first;
 		lane->cursor_waiting = lane->waiting.first;
 		for (uint32_t id = lane->running.first; id != SW_OSET_NONE; id = sw_oset_next(&book->links, id))
-			if (sw_plan_may_stop(engine, job_at(g, id)) == SW_YES)
+			if (may_be_lifted(g, job_at(g, id)))
 				sw_plan_lift(&engine->plan, job_at(g, id));
 	}
 	struct sw_rank head;
@@ -529,6 +542,7 @@ void sw_greedy_decide(struct sw_engine *engine)
 		.free = engine->ledger.gpus_free,
 		.marks = engine->ruled > 0 ? SW_MARK_STOPS : 0,
 	};
+	pass_over_started(&g);
 	bool anew = rule->preemptive && engine->config.terms.replace_is_free && !g.by_count;
 	if (engine->waiting.count == 0 && !anew)
 		return;

@@ -439,17 +439,20 @@ static const struct sw_policy mixed = {.abi = SW_POLICY_ABI,
 				       .key = key_of,
 				       .decide = last_first};
 
+static const struct sw_topology_node five_gpus[] = {RIG_NODE(0, 5)};
+
 /* Aim: a policy may start jobs of its own choice and let the order fill the
- * rest in the same decision. */
+ * rest in the same decision, also where there is room for all of them. */
 static void test_own_choice_then_order(void **state)
 {
 	(void)state;
 	static const struct sw_placement *const rules[] = {&sw_placement_count, &sw_placement_yarn};
-	for (int variant = 0; variant < 8; variant++) {
+	for (int variant = 0; variant < 16; variant++) {
 		struct rig rig;
+		bool has_room = variant & 8;
 		order = (struct sw_order){.preemptive = variant & 1};
 		keys[0] = keys[1] = keys[2] = 0;
-		rig_open(&rig, two_gpus, 1,
+		rig_open(&rig, has_room ? five_gpus : two_gpus, 1,
 			 (struct sw_engine_config){
 				 .policy = &mixed, .placement = rules[variant >> 1 & 1], .terms.replace_is_free = variant & 4},
 			 NULL);
@@ -460,9 +463,43 @@ static void test_own_choice_then_order(void **state)
 		rig_step(&rig, 0, all, 3);
 		/* What the order makes of a job that was started behind its back is its affair; no
 		 * job may run twice or on too few GPUs. */
-		assert_int_equal(__builtin_popcount(running(&rig)), 2);
+		assert_int_equal(__builtin_popcount(running(&rig)), has_room ? 3 : 2);
 		rig_tick(&rig, 1);
 		rig_tick(&rig, 2);
+		rig_close(&rig);
+	}
+}
+
+static sw_ns stop_one(struct sw_plan *plan)
+{
+	const struct sw_job *job = sw_view_next_running(sw_plan_view(plan), NULL);
+	if (job != NULL)
+		assert_int_equal(sw_plan_stop(plan, job, SW_PREEMPT), SW_YES);
+	sw_plan_by_order(plan);
+	return SW_TIME_NEVER;
+}
+
+/* Aim: a policy may stop a job and let the order do the rest in the same decision, also where that
+ * lays out all jobs anew. */
+static void test_own_stop_then_order(void **state)
+{
+	(void)state;
+	for (int variant = 0; variant < 4; variant++) {
+		struct rig rig;
+		struct sw_policy stopping = mixed;
+		stopping.decide = stop_one;
+		order = (struct sw_order){.preemptive = variant & 1};
+		keys[0] = keys[1] = 0;
+		rig_open(&rig, two_gpus, 1,
+			 (struct sw_engine_config){.policy = &stopping,
+						   .placement = &sw_placement_yarn,
+						   .terms = {.replace_is_free = variant & 2, .keeps_state = true}},
+			 NULL);
+		rig_submit_plain(&rig, 0, 1, 100);
+		rig_submit_plain(&rig, 0, 1, 100);
+		rig_tick(&rig, 1);
+		rig_tick(&rig, 2);
+		assert_string_equal(sw_engine_notes(rig.engine), "");
 		rig_close(&rig);
 	}
 }
@@ -488,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_ties_running_first),
 		cmocka_unit_test(test_ties_waiting_first),
 		cmocka_unit_test(test_own_choice_then_order),
+		cmocka_unit_test(test_own_stop_then_order),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
