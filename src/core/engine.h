@@ -15,7 +15,7 @@
  *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was
  *     lowered below what they held;
  *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for
- *     every alarm before its slack is over;
+ *     every alarm before its slack is over; only living jobs have alarms;
  *  7. the order lists every job that competes, in the set its state says, sorted and marked;
  *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger
  *     marks exactly these GPUs;

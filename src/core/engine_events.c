@@ -94,6 +94,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 							      .parts = SW_NO_PART,
 							      .text = reason == SW_REASON_NOT_ADMITTED ? admission->reason : NULL});
 		sw_lists_drop(engine, job);
+		sw_alarm_drop(engine, job->seen.id.v);
 		if (engine->policy->job_state_size > 0)
 			memset(sw_job_state(&engine->view, &job->seen), 0, engine->policy->job_state_size);
 		return 0;

@@ -186,6 +186,8 @@ static int check_alarms(const struct sw_engine *engine, struct sw_err *err)
 	for (uint32_t a = 0; a < engine->alarms.count; a++) {
 		struct sw_heap_entry alarm = engine->alarms.entries[a];
 		sw_ns latest = sw_alarm_latest(alarm.key, engine->jobs.items[alarm.id].alarm_slack);
+		if (!sw_engine_knows(engine, alarm.id) || engine->jobs.items[alarm.id].seen.state > SW_JOB_RUNNING)
+			return sw_err_set(err, SW_EBUG, "engine invariant 6: job %u has an alarm and does not live", alarm.id);
 		if (!sw_heap_has(&engine->latest, alarm.id) || sw_heap_key(&engine->latest, alarm.id) != latest)
 			return sw_err_set(err, SW_EBUG, "engine invariant 6: the engine does not wake for the alarm of job %u", alarm.id);
 	}

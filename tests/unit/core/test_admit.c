@@ -13,6 +13,7 @@
 static struct sw_admission verdict;
 static struct sw_sample heard;
 static uint32_t submits;
+static bool sets_alarms;
 
 static void on_admit(struct sw_view *view, const struct sw_job *job, struct sw_admission *admission)
 {
@@ -21,6 +22,8 @@ static void on_admit(struct sw_view *view, const struct sw_job *job, struct sw_a
 	*own = 7;
 	assert_int_equal(admission->verdict, SW_ACCEPT);
 	*admission = verdict;
+	if (sets_alarms)
+		sw_alarm_set(view, job, 10 * SW_NS_PER_S, 0);
 }
 
 static void on_submit(struct sw_view *view, const struct sw_job *job)
@@ -49,6 +52,7 @@ static void open_choosy(struct rig *rig)
 {
 	script = NULL;
 	submits = 0;
+	sets_alarms = false;
 	verdict = (struct sw_admission){0};
 	heard = (struct sw_sample){0};
 	rig_open(rig, two_by_two, 2, (struct sw_engine_config){.policy = &choosy, .misuse_limit = 1000}, NULL);
@@ -159,6 +163,23 @@ static void test_refuse(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: an alarm that the policy sets at the door is gone with a job that it refuses, and rings for
+ * one that it accepts. */
+static void test_alarm_at_the_door(void **state)
+{
+	(void)state;
+	for (int refuses = 0; refuses < 2; refuses++) {
+		struct rig rig;
+		open_choosy(&rig);
+		sets_alarms = true;
+		submit_with(&rig, refuses ? SW_REFUSE : SW_ACCEPT, 0, "");
+		assert_int_equal(rig.step.wake_at, refuses ? SW_TIME_NEVER : 10 * SW_NS_PER_S);
+		rig_tick(&rig, 10);
+		assert_int_equal(rig.step.wake_at, SW_TIME_NEVER);
+		rig_close(&rig);
+	}
+}
+
 /* Aim: a verdict that makes no sense (none that is known, an earlier deadline, a downgrade of a job
  * that may not be stopped) is misuse, and the job is accepted as it is. */
 static void test_nonsense(void **state)
@@ -214,6 +235,7 @@ int main(void)
 		cmocka_unit_test(test_downgrade),
 		cmocka_unit_test(test_quote),
 		cmocka_unit_test(test_refuse),
+		cmocka_unit_test(test_alarm_at_the_door),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_sampled),
 	};
