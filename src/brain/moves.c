@@ -156,6 +156,17 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 
 /* ---- how it ended */
 
+/* Of the GPUs of its node: what is dead cannot be had again. */
+static uint64_t dead_beside(const struct sw_brain *brain, const struct sw_live *live)
+{
+	const struct sw_brain_node *node = live->run_count > 0 ? &brain->nodes.items[live->runs[0].node] : NULL;
+	uint64_t mask = 0;
+	for (uint32_t g = 0; node != NULL && g < node->shape.gpus; g++)
+		if (node->gpus[g].shut == SW_SHUT_DEAD + 1)
+			mask |= UINT64_C(1) << g;
+	return mask;
+}
+
 int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
@@ -164,6 +175,7 @@ int sw_brain_end_move(struct sw_brain *brain, uint32_t id, const char *why, stru
 		return 0;
 	if (why == NULL)
 		return sw_brain_tell(brain, event, err);
+	event.mask = dead_beside(brain, live);
 	SW_CLEANUP(sw_freep) char *copy = strdup(why);
 	if (copy == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");

@@ -319,7 +319,7 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 		hash = sw_hash_u64(hash, 1);
 	if (event->kind == SW_EV_CHANGE || event->verdict != SW_FAIL_BY_RETRIES)
 		hash = sw_hash_u64(hash, event->gpu_memory_bytes ^ (uint64_t)event->avoid << 32 ^ event->verdict);
-	if (event->kind == SW_EV_MOVE || event->kind == SW_EV_GPUS_SHUT)
+	if (event->kind == SW_EV_MOVE || event->kind == SW_EV_GPUS_SHUT || (event->kind == SW_EV_UNMOVED && event->mask != 0))
 		hash = sw_hash_u64(hash, event->mask);
 	if (event->kind == SW_EV_SAMPLE) {
 		hash = sw_hash_u64(hash, (uint64_t)event->sample->progress_ppm << 32 | event->sample->speed_milli);
@@ -397,7 +397,7 @@ static void apply_to_run(struct sw_engine *engine, struct sw_core_job *job, cons
 		sw_move_arrive(engine, job);
 		return;
 	case SW_EV_UNMOVED:
-		sw_move_turn_back(engine, job);
+		sw_move_turn_back(engine, job, event->mask);
 		return;
 	case SW_EV_ANEW:
 		if (runs)

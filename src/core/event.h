@@ -81,9 +81,10 @@ enum sw_event_kind {
 	SW_EV_STAY,
 	SW_EV_BEGUN, /* job, epoch: a process of the run has begun */
 	SW_EV_MOVED, /* job, epoch: it is on the GPUs to which it was sent, and has left the others */
-	/* job, epoch: it could not leave the GPUs that it had. It has them again; jobs
-	 * that were given them in the meantime wait again. If it cannot, it begins anew on
-	 * those to which it was sent. */
+	/* job, epoch, mask: it could not leave the GPUs that it had. It has them again, also those
+	 * that are shut since; jobs that were given them in the meantime wait again. If it cannot,
+	 * or one of them is dead (mask: those of its node that are), it begins anew on those to
+	 * which it was sent. */
 	SW_EV_UNMOVED,
 	SW_EV_ANEW,   /* job, epoch: its run is over, and the next one begins on the same GPUs */
 	SW_EV_SAMPLE, /* job, epoch, sample: what was measured of the run */

@@ -3,8 +3,8 @@
  * The job holds its new GPUs at once, so that no other job comes there. Until its driver says that
  * it is there, its run still has the GPUs that it leaves: they are free to the ledger, but a job
  * that is given them begins only once they are left. A run that cannot go stays where it is: jobs
- * that were given those GPUs in the meantime wait again. Where it cannot have them back, it begins
- * anew on those to which it was to go.
+ * that were given those GPUs in the meantime wait again. Where it cannot have them back, or they are
+ * dead, it begins anew on those to which it was to go.
  *
  * Invariants (sw_engine_validate() checks them):
  *  1. a run that is on its way is the only part of its job, has begun, and goes to as many other
@@ -165,8 +165,7 @@ static bool take_instead(struct sw_engine *engine, struct sw_core_job *job, uint
 {
 	struct sw_ledger *ledger = &engine->ledger;
 	struct sw_share share = sw_share_of(&job->seen);
-	uint32_t before = job->parts, shut = (mask & ~ledger->parts[before].mask & ledger->nodes[ledger->parts[before].node].shut) != 0;
-	uint32_t parts = shut ? SW_NO_PART : parts_at(engine, before, share, mask);
+	uint32_t before = job->parts, parts = parts_at(engine, before, share, mask);
 	if (parts == SW_NO_PART)
 		return false;
 	sw_ledger_give(ledger, before, share);
@@ -181,9 +180,10 @@ void sw_move_on_wish(struct sw_engine *engine, struct sw_core_job *job, uint64_t
 {
 	if (sw_engine_move_obstacle(engine, job->seen.id, (struct sw_gpus){SW_NO_NODE, mask}) != NULL)
 		return;
-	uint64_t from = engine->ledger.parts[job->parts].mask;
+	const struct sw_part *at = &engine->ledger.parts[job->parts];
+	uint64_t from = at->mask;
 	job->move_at = 0;
-	if (!take_instead(engine, job, mask))
+	if ((mask & ~from & engine->ledger.nodes[at->node].shut) != 0 || !take_instead(engine, job, mask))
 		return;
 	job->seen.migrations++;
 	job->came_at = engine->now;
@@ -225,18 +225,22 @@ static void send_away(struct sw_engine *engine, const struct sw_core_job *job, u
 	}
 }
 
-void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job)
+void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job, uint64_t dead)
 {
 	uint32_t at = parts_of(job);
 	uint64_t mask = job->leaves;
 	if (mask == 0)
 		return;
 	assert(at != SW_NO_PART && engine->ledger.parts[at].next == SW_NO_PART);
-	send_away(engine, job, engine->ledger.parts[at].node, mask);
+	/* What is dead is of no use to it. */
+	bool returns = (mask & dead) == 0;
+	if (returns)
+		send_away(engine, job, engine->ledger.parts[at].node, mask);
 	sw_move_arrive(engine, job);
 	if (job->seen.state == SW_JOB_RUNNING) {
 		job->move_at = engine->now > SW_TIME_NEVER - PAUSE_NS ? SW_TIME_NEVER : engine->now + PAUSE_NS;
-		if (!take_instead(engine, job, mask)) {
+		/* Those that are shut are still its own: a run that is on them stays. */
+		if (!returns || !take_instead(engine, job, mask)) {
 			sw_move_begin_anew(engine, job);
 			return;
 		}

@@ -383,7 +383,8 @@ bool sw_move_goes_on(const struct sw_plan *plan, const struct sw_plan_entry *ent
 /* It holds its new GPUs: the run sets out. */
 void sw_move_begin(struct sw_engine *engine, struct sw_core_job *job, uint64_t from, enum sw_reason reason);
 void sw_move_arrive(struct sw_engine *engine, struct sw_core_job *job);
-void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job);
+/* It could not leave; these of the GPUs that it has are dead. */
+void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job, uint64_t dead);
 /* Its run is over; another begins on the GPUs that it holds. */
 void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job);
 /* The run is over. */

@@ -267,6 +267,7 @@ static struct sw_event draw_turn_back(struct storm *storm)
 		if (storm->books.jobs[j].leaves != 0 && event.kind == SW_EV_UNMOVED) {
 			event.job.v = j;
 			event.epoch = storm->books.jobs[j].epoch;
+			event.mask = chance(storm, 20) ? storm->books.jobs[j].leaves : 0; /* dead */
 		}
 	return event;
 }

@@ -165,6 +165,23 @@ static void test_stays(void **state)
 	assert_string_equal(gpu_of(bench, 1), "GPU-0");
 }
 
+/* Aim: a run that could not leave a GPU that the operator keeps back since then goes on there. */
+static void test_stays_on_a_shut_gpu(void **state)
+{
+	struct bench *bench = *state;
+	struct sw_err err;
+	submit(bench, 100, ONE);
+	sync_now(bench);
+	runs(bench, 1, 1);
+	assert_int_equal(propose_move(bench, 1, 2, &err), 0);
+	apply_record(bench, SW_RECORD_GPUS, "{\"name\": \"n\", \"shut\": [{\"gpu\": \"GPU-0\", \"why\": \"excluded\", \"since\": 77}]}");
+	bench->runs[0].unmoved = "the driver is too old";
+	sync_now(bench);
+	bench->runs[0].unmoved = NULL;
+	assert_int_equal(wish(bench, 1, 1), SW_WANT_RUN);
+	assert_string_equal(gpu_of(bench, 1), "GPU-0");
+}
+
 /* Aim: a job whose owner held it in the meantime does not begin elsewhere where it
  * has to leave such a GPU. */
 static void test_stays_before_one_that_is_held(void **state)
@@ -445,6 +462,7 @@ int main(void)
 		TEST(test_moves),
 		TEST(test_stays),
 		TEST(test_stays_before_one_that_is_held),
+		TEST(test_stays_on_a_shut_gpu),
 		TEST(test_begins_anew),
 		TEST(test_stays_suspended),
 		cmocka_unit_test_setup_teardown(test_earlier_journals, set_up_tidy, tear_down),

@@ -159,8 +159,9 @@ static void test_turns_back(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where the GPU that it could not leave is shut, it begins anew where it was to go. */
-static void test_begins_anew(void **state)
+/* Aim: a GPU that it could not leave and that takes no jobs since then is still its own: one that
+ * may never be stopped goes on there. */
+static void test_stays_on_a_shut_gpu(void **state)
 {
 	(void)state;
 	struct rig rig;
@@ -169,6 +170,31 @@ static void test_begins_anew(void **state)
 	wish_move(&rig, 2, 0, 4);
 	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {0}, .mask = 1});
 	say(&rig, 4, SW_EV_UNMOVED, 0);
+	assert_string_equal(rig_place(&rig, 0), "0:1");
+	assert_null(rig_command(&rig, SW_CMD_STOP, 0));
+	assert_int_equal(rig_command(&rig, SW_CMD_MOVE, 0)->reason, SW_REASON_BOUNCED);
+	assert_true(sw_engine_has_begun(rig.engine, (struct sw_job_id){0}));
+	rig_close(&rig);
+}
+
+static void say_dead(struct rig *rig, int64_t at_s, uint32_t id, uint64_t mask)
+{
+	struct sw_event event = rig_answer(rig, SW_EV_UNMOVED, id);
+	event.mask = mask;
+	rig_event(rig, at_s, event);
+}
+
+/* Aim: where the GPU that it could not leave is dead, it begins anew where it was to go; the job
+ * that was given the other one meanwhile stays. */
+static void test_begins_anew(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_two(&rig, SW_STOP_NEVER);
+	say(&rig, 1, SW_EV_BEGUN, 0);
+	wish_move(&rig, 2, 0, 4);
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {0}, .mask = 1});
+	say_dead(&rig, 4, 0, 1);
 	assert_string_equal(rig_place(&rig, 0), "0:4");
 	assert_two_runs(&rig, 0, 2);
 	assert_false(sw_engine_has_begun(rig.engine, (struct sw_job_id){0}));
@@ -351,10 +377,15 @@ static void test_two_leave_one_gpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policy_moves),	     cmocka_unit_test(test_moves_in_a_row),
-		cmocka_unit_test(test_turns_back),	     cmocka_unit_test(test_begins_anew),
-		cmocka_unit_test(test_suspended_on_its_way), cmocka_unit_test(test_standing_runs_are_ended),
-		cmocka_unit_test(test_node_changes),	     cmocka_unit_test(test_old_neighbour_stays),
+		cmocka_unit_test(test_policy_moves),
+		cmocka_unit_test(test_moves_in_a_row),
+		cmocka_unit_test(test_turns_back),
+		cmocka_unit_test(test_begins_anew),
+		cmocka_unit_test(test_stays_on_a_shut_gpu),
+		cmocka_unit_test(test_suspended_on_its_way),
+		cmocka_unit_test(test_standing_runs_are_ended),
+		cmocka_unit_test(test_node_changes),
+		cmocka_unit_test(test_old_neighbour_stays),
 		cmocka_unit_test(test_two_leave_one_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
