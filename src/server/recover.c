@@ -166,7 +166,7 @@ static int rebuild(struct sw_server *server, uint64_t until, bool starts, struct
 static int add_record(struct sw_server *server, enum sw_record_kind kind, const char *body, size_t size, struct sw_err *err)
 {
 	uint64_t seq;
-	int64_t at_ns = sw_now_real_ns() > server->clock.last_ns ? sw_now_real_ns() : server->clock.last_ns;
+	int64_t at_ns = sw_server_now(server);
 	sw_journal_append(server->journal, at_ns, (int)kind, body, size, &seq);
 	int r = sw_journal_commit(server->journal, err);
 	if (r == 0)
@@ -174,7 +174,6 @@ static int add_record(struct sw_server *server, enum sw_record_kind kind, const 
 	if (r < 0)
 		return r;
 	server->batch.applied_seq = sw_journal_last_seq(server->journal);
-	server->clock.last_ns = at_ns;
 	sw_events_note(server, server->batch.applied_seq, at_ns, kind, body, size, 0);
 	return 0;
 }
@@ -227,6 +226,9 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	if (server->batch.applied_seq < sw_journal_last_seq(server->journal))
 		server->batch.applied_seq = sw_journal_last_seq(server->journal);
 	sw_recover_set_aside(server);
+	/* Before any record of its own: a time that cannot be must not get into the journal. */
+	sw_clock_start(&server->clock, sw_now_boot_ns(), sw_now_real_ns(), server->clock.last_ns);
+	server->started_at_ns = server->clock.last_ns;
 	r = skip_numbers(server, err);
 	if (r < 0)
 		return r;
@@ -234,8 +236,6 @@ int sw_recover_start(struct sw_server *server, struct sw_err *err)
 	if (sw_journal_aside_count(server->journal) > 0)
 		sw_server_note(server, "%" PRIu64 " records of the journal are set aside: 'sharewell journal check' lists them",
 			       sw_journal_aside_count(server->journal));
-	sw_clock_start(&server->clock, sw_now_boot_ns(), sw_now_real_ns(), server->clock.last_ns);
-	server->started_at_ns = server->clock.last_ns;
 	sw_brain_assume_answers(server->brain, sw_server_now(server));
 	sw_machines_recall_all(&server->machines, server->brain);
 	return 0;

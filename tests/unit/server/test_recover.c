@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +22,15 @@
 #include "unit/server/served.h"
 
 static struct served served;
+static time_t wrong_by_s; /* what the clock of the day is wrong by */
+
+int clock_gettime(clockid_t id, struct timespec *ret_now)
+{
+	int r = (int)syscall(SYS_clock_gettime, id, ret_now);
+	if (r == 0 && id == CLOCK_REALTIME)
+		ret_now->tv_sec += wrong_by_s;
+	return r;
+}
 
 static int set_up(void **state)
 {
@@ -139,6 +150,41 @@ static void test_log_removed(void **state)
 	assert_non_null(strstr(err.hint, "journal repair"));
 }
 
+static void expect_now(const char *year)
+{
+	json_t *cluster = ask_json(&served, "GET", "/v1/cluster", NULL, 200);
+	assert_int_equal(strncmp(json_string_value(json_object_get(cluster, "now")), year, strlen(year)), 0);
+	json_decref(cluster);
+}
+
+/* Aim: a clock of the day that cannot be, at the very first start, does not get into the journal
+ * by the record of the world: with a right one, the controller has the right time. */
+static void test_wrong_clock(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
+	char year[8];
+	time_t now = time(NULL);
+	struct tm today;
+	served_stop(&served);
+	assert_int_equal(unlink(served.journal), 0);
+	char mark[160];
+	snprintf(mark, sizeof mark, "%s.mark", served.journal);
+	unlink(mark);
+	assert_int_equal(sw_controller_load_world(NULL, &world, NULL), 0);
+	served.options.world = world;
+	wrong_by_s = 4000000000;
+	served_start(&served);
+	assert_int_equal(served.records, 1);
+	expect_now("1970");
+	served_stop(&served);
+	wrong_by_s = 0;
+	served_start(&served);
+	assert_non_null(gmtime_r(&now, &today));
+	snprintf(year, sizeof year, "%d", today.tm_year + 1900);
+	expect_now(year);
+}
+
 static int starts;
 static const char *start_once(struct sw_view *view)
 {
@@ -237,7 +283,7 @@ static void test_version_0_1(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_at_start), TEST(test_newer), TEST(test_log_removed), TEST(test_live),
-					   TEST(test_version_0_1)};
+	const struct CMUnitTest tests[] = {TEST(test_at_start), TEST(test_newer),	TEST(test_log_removed),
+					   TEST(test_live),	TEST(test_version_0_1), TEST(test_wrong_clock)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
