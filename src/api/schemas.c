@@ -125,7 +125,7 @@ static const struct sw_api_field job_list[] = {
 };
 static const struct sw_api_field kept_event[] = {
 	{"seq", "integer", "number of its record in the journal"},
-	{"at", "string", "when it happened"},
+	{"at", "string", "when it happened; null: its record has a moment that cannot be"},
 	{"kind", "string",
 	 "`hold` or `release`; with `all` also `submit`, `run`, `quota`, `profile`, `node`, `node_removed`, `node_unreachable`, "
 	 "`node_closed`, `node_opened`, `gpus`, or `wake`: the scheduler had asked to be woken. Operators alone hear of runs of "

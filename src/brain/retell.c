@@ -190,8 +190,9 @@ char *sw_brain_retell(const struct sw_brain *brain, const struct sw_user *user, 
 	const char *word = word_of(kind);
 	json_t *record = word != NULL ? json_loadb(body, size, 0, NULL) : NULL;
 	json_t *told = record != NULL ? tell(brain, user, kind, record) : NULL;
-	json_t *head =
-		told != NULL ? json_pack("{s:I, s:s, s:s}", "seq", (json_int_t)seq, "at", sw_when_format(at, when), "kind", word) : NULL;
+	/* A controller with a fault may have stored any moment. */
+	const char *moment = at >= 0 && at <= SW_WHEN_MAX_NS ? sw_when_format(at, when) : NULL;
+	json_t *head = told != NULL ? json_pack("{s:I, s:s?, s:s}", "seq", (json_int_t)seq, "at", moment, "kind", word) : NULL;
 	if (head != NULL && json_object_update_missing(head, told) == 0)
 		text = json_dumps(head, JSON_COMPACT);
 	json_decref(head);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/when.h"
 #include "core/spec.h"
 #include "unit/brain/desk.h"
 
@@ -173,9 +174,25 @@ static void test_nonsense(void **state)
 			free(sw_brain_retell(desk->brain, &bob, 1, 1, (enum sw_record_kind)kind, bodies[i], strlen(bodies[i])));
 }
 
+/* Aim: a record of a moment that no text has is told without one, and ends nothing. */
+static void test_moments(void **state)
+{
+	struct desk *desk = *state;
+	static const sw_ns moments[] = {INT64_MAX, SW_WHEN_MAX_NS + 1, -1, INT64_MIN};
+	for (size_t i = 0; i < sizeof moments / sizeof *moments; i++) {
+		char *text = sw_brain_retell(desk->brain, &bob, 1, moments[i], SW_RECORD_WAKE, "{}", 2);
+		json_t *event = json_loads(text, 0, NULL);
+		free(text);
+		assert_true(json_is_null(json_object_get(event, "at")));
+		assert_string_equal(text_of(event, "kind"), "wake");
+		json_decref(event);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {DESK_TEST(test_submit),   DESK_TEST(test_others),  DESK_TEST(test_other_runs),
-					   DESK_TEST(test_profiles), DESK_TEST(test_cluster), DESK_TEST(test_nonsense)};
+					   DESK_TEST(test_profiles), DESK_TEST(test_cluster), DESK_TEST(test_nonsense),
+					   DESK_TEST(test_moments)};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
