@@ -86,3 +86,9 @@ char *sw_when_format(int64_t ns, char buffer[SW_WHEN_SIZE])
 	buffer[size] = '\0';
 	return buffer;
 }
+
+char *sw_when_format_seconds(int64_t seconds, char buffer[SW_WHEN_SIZE])
+{
+	const int64_t most = SW_WHEN_MAX_NS / SW_NS_PER_S;
+	return sw_when_format((seconds < 0 ? 0 : seconds > most ? most : seconds) * SW_NS_PER_S, buffer);
+}

@@ -15,5 +15,7 @@ int sw_when_parse(const char *text, size_t size, int64_t *ret_ns);
 /* "2026-10-04T15:00:00.25Z": UTC, a fraction only where there is one and without its trailing
  * zeroes. Returns `buffer`. */
 char *sw_when_format(int64_t ns, char buffer[SW_WHEN_SIZE]);
+/* The same of seconds that others chose; those beyond its bounds as the nearest moment within. */
+char *sw_when_format_seconds(int64_t seconds, char buffer[SW_WHEN_SIZE]);
 
 #endif

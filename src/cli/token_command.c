@@ -137,7 +137,7 @@ static int add_row(struct sw_cli_rows *rows, const struct sw_token_view *view)
 	r = r < 0 ? r : entry != NULL ? sw_cli_rows_add(rows, entry->pw_name) : sw_cli_rows_addf(rows, "%u", view->owner.uid);
 	char when[SW_WHEN_SIZE] = "never";
 	if (view->owner.expires_at_s != 0)
-		sw_when_format(view->owner.expires_at_s * SW_NS_PER_S, when);
+		sw_when_format_seconds(view->owner.expires_at_s, when);
 	r = r < 0 ? r : sw_cli_rows_add(rows, when);
 	r = r < 0 ? r : sw_cli_rows_add(rows, view->owner.nodes[0] != '\0' ? view->owner.nodes : "-");
 	return r < 0 ? r : sw_cli_rows_add(rows, view->name[0] != '\0' ? view->name : "-");
@@ -163,7 +163,7 @@ static int print_table(const struct sw_tokens *tokens, bool headings, struct sw_
 static json_t *expiry(int64_t at_s)
 {
 	char when[SW_WHEN_SIZE];
-	return at_s != 0 ? json_string(sw_when_format(at_s * SW_NS_PER_S, when)) : json_null();
+	return at_s != 0 ? json_string(sw_when_format_seconds(at_s, when)) : json_null();
 }
 
 static int print_list(const struct sw_tokens *tokens, struct sw_err *err)

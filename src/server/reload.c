@@ -90,7 +90,7 @@ void sw_reload_tell_end(struct sw_server *server)
 	if (server->tls == NULL)
 		return;
 	int64_t ends_at_s = sw_tls_ends_at_s(server->tls), left_s = ends_at_s - sw_now_real_ns() / SW_NS_PER_S;
-	sw_when_format(ends_at_s * SW_NS_PER_S, day);
+	sw_when_format_seconds(ends_at_s, day);
 	if (left_s < 0)
 		sw_server_note(server, "the certificate has ended (%.10s): clients refuse it", day);
 	else if (left_s < SOON_S)

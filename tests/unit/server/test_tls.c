@@ -1,6 +1,7 @@
 /* TLS: the same server behind it, certificates that can and cannot be used,
  * clients that do not speak it. */
 #include <errno.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -366,14 +367,40 @@ static void test_made_anew(void **state)
 	assert_int_equal(info.st_ino, number);
 }
 
+/* Aim: a certificate without an end, as one of the year 9999 means, is served like any other. */
+static void test_without_end(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	FILE *file = fopen(certificate, "r"), *keys = fopen(key, "r");
+	assert_true(file != NULL && keys != NULL);
+	X509 *made = PEM_read_X509(file, NULL, NULL, NULL);
+	EVP_PKEY *signer = PEM_read_PrivateKey(keys, NULL, NULL, NULL);
+	fclose(file);
+	fclose(keys);
+	assert_int_equal(ASN1_TIME_set_string_X509(X509_getm_notAfter(made), "99991231235959Z"), 1);
+	assert_true(X509_sign(made, signer, EVP_sha256()) > 0);
+	assert_non_null(file = fopen(certificate, "w"));
+	assert_int_equal(PEM_write_X509(file, made), 1);
+	fclose(file);
+	X509_free(made);
+	EVP_PKEY_free(signer);
+	served_start(&served);
+	int fd = dialled();
+	struct reply reply = ask(fd, "GET", "/v1/jobs", user, NULL);
+	assert_int_equal(reply.status, 200);
+	reply_free(&reply);
+	close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_requests), TEST(test_bodies), TEST(test_behind_a_body), TEST(test_pipeline),
-		TEST(test_events),   TEST(test_poll),	TEST(test_strangers),	  TEST(test_old),
-		TEST(test_stuck),    TEST(test_files),	TEST(test_again),	  TEST(test_made_anew),
+		TEST(test_requests), TEST(test_bodies),	   TEST(test_behind_a_body), TEST(test_pipeline), TEST(test_events),
+		TEST(test_poll),     TEST(test_strangers), TEST(test_old),	     TEST(test_stuck),	  TEST(test_files),
+		TEST(test_again),    TEST(test_made_anew), TEST(test_without_end),
 	};
 	signal(SIGCHLD, SIG_DFL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
