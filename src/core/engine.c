@@ -261,7 +261,7 @@ bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id)
 uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since)
 {
 	if (ret_since != NULL)
-		*ret_since = engine->jobs.items[id.v].move_at;
+		*ret_since = engine->jobs.items[id.v].told_at;
 	return engine->jobs.items[id.v].leaves;
 }
 

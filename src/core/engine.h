@@ -22,7 +22,7 @@
  *  9. of these, exactly those whose owners let them be suspended where they run stand at their home
  *     in a world that keeps no state: the ledger counts what they hold there;
  * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of
- *     its node as it holds there;
+ *     its node as it holds there; its driver was told so when it began to, or later;
  * 11. a policy's list leads from its first job to its last and back, and has no job that has ended.
  */
 #ifndef SW_CORE_ENGINE_H
@@ -158,7 +158,7 @@ uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id);
 /* Of a job that runs, or whose run is suspended: whether a process of the run has begun. */
 bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id);
 /* The GPUs of its one node that its run still has, on its way to those that it holds, and since
- * when (may be NULL); 0: it is not on its way. */
+ * when its driver is to carry that out (may be NULL); 0: it is not on its way. */
 uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since);
 /* The same of all runs on the node together. */
 uint64_t sw_engine_leaving(const struct sw_engine *engine, struct sw_node_id node);

@@ -46,7 +46,7 @@ void sw_engine_go_on(struct sw_engine *engine, struct sw_core_job *job)
 	/* What it measured before was beside others. */
 	job->speed_milli = 0;
 	if (job->leaves != 0)
-		job->move_at = engine->now;
+		job->told_at = engine->now;
 }
 
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job)

@@ -25,7 +25,7 @@ static void set_leaves(struct sw_engine *engine, struct sw_core_job *job, uint64
 {
 	engine->leavers += (uint32_t)(mask != 0) - (uint32_t)(job->leaves != 0);
 	job->leaves = mask;
-	job->move_at = mask != 0 ? engine->now : 0;
+	job->move_at = job->told_at = mask != 0 ? engine->now : 0;
 }
 
 void sw_move_arrive(struct sw_engine *engine, struct sw_core_job *job)
@@ -275,5 +275,6 @@ void sw_engine_adopt_run(struct sw_engine *engine, struct sw_job_id id, const st
 	job->begun = run->begun;
 	set_leaves(engine, job, moves ? run->leaves : 0);
 	job->move_at = run->move_at;
+	job->told_at = moves ? run->move_at : 0;
 	job->stood_at = job->stood_at == 0 ? run->stood_at : job->stood_at;
 }

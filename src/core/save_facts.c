@@ -116,6 +116,10 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_near(pack, &job->came_at, job->seen.since);
 	else
 		job->came_at = job->seen.since;
+	if (has(pack, 10))
+		sw_pack_near(pack, &job->told_at, job->move_at);
+	else
+		job->told_at = job->leaves != 0 ? job->move_at : 0;
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)

@@ -9,6 +9,8 @@ static int check_move(const struct sw_engine *engine, const struct sw_core_job *
 {
 	const struct sw_part *all = engine->ledger.parts;
 	uint32_t id = job->seen.id.v, parts = job->seen.state == SW_JOB_RUNNING ? job->parts : job->stands;
+	if (job->leaves == 0 ? job->told_at != 0 : job->told_at < job->move_at)
+		return sw_err_set(err, SW_EBUG, "engine invariant 10: job %u was told to move before it began to, or of no move", id);
 	if (job->leaves == 0 && (parts != SW_NO_PART || !job->begun))
 		return 0;
 	if (parts == SW_NO_PART || !job->begun)

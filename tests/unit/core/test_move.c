@@ -33,6 +33,22 @@ static uint64_t leaves(const struct rig *rig, uint32_t id)
 	return sw_engine_leaves(rig->engine, (struct sw_job_id){id}, NULL);
 }
 
+static void save_and_load(struct rig *rig, struct sw_engine_config config)
+{
+	struct sw_pack bytes = {0};
+	struct sw_err err = {0};
+	struct sw_engine *loaded = NULL;
+	bool adopted;
+	if (config.policy == NULL)
+		config.policy = &scripted;
+	config.params = rig->params;
+	sw_engine_save(rig->engine, &bytes);
+	rig_must(sw_engine_load(&config, bytes.bytes, bytes.size, &loaded, &adopted, &err), &err);
+	sw_pack_release(&bytes);
+	sw_engine_free(rig->engine);
+	rig->engine = loaded;
+}
+
 /* Two jobs of one GPU, on GPUs 0 and 1. */
 static void open_two(struct rig *rig, uint8_t stop_rule)
 {
@@ -235,6 +251,40 @@ static void test_suspended_on_its_way(void **state)
 	}
 }
 
+/* Aim: one that was suspended on its way and went on, and then cannot go, has its GPU and its work
+ * again, also in an engine that was saved and loaded: the job that was given that GPU before the
+ * suspension waits again. Its driver is waited for since it went on. */
+static void test_went_on_on_its_way(void **state)
+{
+	(void)state;
+	for (int loads = 0; loads < 2; loads++) {
+		struct rig rig;
+		sw_ns since = 0;
+		open_two(&rig, SW_STOP_SUSPEND);
+		say(&rig, 1, SW_EV_BEGUN, 0);
+		say(&rig, 1, SW_EV_KEEPS, 0);
+		wish_move(&rig, 2, 0, 4);
+		uint32_t newcomer = rig_submit_plain(&rig, 3, 2, 100000);
+		run_script(&rig, 3, start_all);
+		assert_string_equal(rig_place(&rig, newcomer), "0:9");
+		rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_HOLD, .job = {0}});
+		assert_true(rig_command(&rig, SW_CMD_STOP, 0)->stands);
+		rig_event(&rig, 5, (struct sw_event){.kind = SW_EV_RELEASE, .job = {0}});
+		run_script(&rig, 5, start_first);
+		assert_true(rig_command(&rig, SW_CMD_START, 0)->goes_on);
+		assert_int_equal(sw_engine_leaves(rig.engine, (struct sw_job_id){0}, &since), 1);
+		assert_int_equal(since, 5 * SW_NS_PER_S);
+		if (loads)
+			save_and_load(&rig, live);
+		say(&rig, 6, SW_EV_UNMOVED, 0);
+		assert_false(rig_runs(&rig, newcomer));
+		assert_null(rig_command(&rig, SW_CMD_STOP, 0));
+		assert_string_equal(rig_place(&rig, 0), "0:1");
+		assert_int_equal(rig_command(&rig, SW_CMD_MOVE, 0)->epoch, 1);
+		rig_close(&rig);
+	}
+}
+
 /* Aim: the driver is told to stop a run that stands on a node that is lost, and to end one that is
  * cancelled where it stands. */
 static void test_standing_runs_are_ended(void **state)
@@ -326,16 +376,7 @@ static void test_old_neighbour_stays(void **state)
 			run_script(&rig, 4, pause_second);
 			run_script(&rig, 5, wake_second);
 		}
-		struct sw_pack bytes = {0};
-		struct sw_err err = {0};
-		struct sw_engine *loaded = NULL;
-		bool adopted;
-		sw_engine_save(rig.engine, &bytes);
-		config.params = rig.params;
-		rig_must(sw_engine_load(&config, bytes.bytes, bytes.size, &loaded, &adopted, &err), &err);
-		sw_pack_release(&bytes);
-		sw_engine_free(rig.engine);
-		rig.engine = loaded;
+		save_and_load(&rig, config);
 		say(&rig, 6, SW_EV_UNMOVED, 0);
 		assert_true(rig_runs(&rig, 1));
 		assert_null(rig_command(&rig, SW_CMD_STOP, 1));
@@ -382,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_turns_back),
 		cmocka_unit_test(test_begins_anew),
 		cmocka_unit_test(test_stays_on_a_shut_gpu),
+		cmocka_unit_test(test_went_on_on_its_way),
 		cmocka_unit_test(test_suspended_on_its_way),
 		cmocka_unit_test(test_standing_runs_are_ended),
 		cmocka_unit_test(test_node_changes),
