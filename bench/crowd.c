@@ -233,7 +233,7 @@ static void end_one(struct crowd *crowd, struct agent *agent)
 		}
 }
 
-/* Turns the crowd's wheel until the time is over, or everybody is known. */
+/* Turns the crowd's wheel until the time is over, or all are known. */
 static void turn(struct crowd *crowd, int64_t until_ns, bool until_ready)
 {
 	struct epoll_event events[256];
@@ -466,7 +466,7 @@ int main(int count, char **args)
 		turn(&crowd, now_ns() + 100 * SW_NS_PER_MS, false);
 	pthread_join(thread, NULL);
 	int64_t submitted_ns = now_ns();
-	/* Everybody has what runs, and has said so. */
+	/* All have what runs, and have said so. */
 	turn(&crowd, now_ns() + 3 * SW_NS_PER_S, false);
 	double filling_max_ms = loop_max_ms(crowd.socket);
 

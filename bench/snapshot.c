@@ -86,8 +86,8 @@ static void submit(struct bench *bench, unsigned gpus)
 	bench->now += SECOND / 100;
 	snprintf(body, sizeof body,
 		 "{\"uid\":1000,\"gid\":1000,\"request\":{\"command\":[\"python3\",\"train.py\",\"--epochs\",\"90\",\"--config\",\"configs/"
-		 "resnet50.yaml\"],\"workdir\":\"/home/someone/project\",\"name\":\"train-%u\",\"gpus\":%u,\"env\":{\"PATH\":\"/usr/local/"
-		 "bin:/usr/bin:/bin\",\"HOME\":\"/home/someone\",\"LANG\":\"C.UTF-8\"}}}",
+		 "resnet50.yaml\"],\"workdir\":\"/home/ada/project\",\"name\":\"train-%u\",\"gpus\":%u,\"env\":{\"PATH\":\"/usr/local/"
+		 "bin:/usr/bin:/bin\",\"HOME\":\"/home/ada\",\"LANG\":\"C.UTF-8\"}}}",
 		 (unsigned)(bench->records % 1000), gpus);
 	record(bench, SW_RECORD_SUBMIT, body);
 }

@@ -121,7 +121,7 @@ CUresult emu_graph_map(uint64_t address, bool leaves, bool again, bool *ret_was_
 	return result;
 }
 
-/* Whoever frees it asks once. */
+/* The call that frees it asks once. */
 bool emu_graph_let(uint64_t address)
 {
 	pthread_mutex_lock(&lock);

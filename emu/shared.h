@@ -3,11 +3,11 @@
  *
  * 1. Locks are robust mutexes: the kernel marks one whose owner was killed, and the next
  *    owner mends what it guards.
- * 2. A process is its pid and its start time; whoever needs room, a place or the figures removes
- *    the dead first. Nothing waits for a dead one.
+ * 2. A process is its pid and its start time; a process that needs room, a place or the figures
+ *    removes the dead first. Nothing waits for a dead one.
  * 3. `used` of a GPU is the sum of what its processes use.
- * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up everybody
- *    else. So the system is asked about processes before the lock of the slots is taken, figures
+ * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up all
+ *    others. So the system is asked about processes before the lock of the slots is taken, figures
  *    are read without it, and no process sleeps in its queue, where a sleeper that is stopped would
  *    get the call that was for the next one.
  */

@@ -1,7 +1,7 @@
 /* The page that a job's processes share with their coordinator: wishes in, figures
  * out. One file per job.
  *
- * Whoever starts the job makes the file (sw_page in src/agent) and hands its path over as
+ * The starter of the job makes the file (sw_page in src/agent) and hands its path over as
  * SHAREWELL_GPU; libsharewell-gpu.so, preloaded into each process, maps it. There is no message and
  * no daemon that must be alive: a wish is a store and a futex wake, death is seen by the kernel
  * dropping a lock, and the right to touch a job is the right to open its file.
@@ -12,9 +12,9 @@
  * use the job's GPUs, together, or by a coordinator that moves the job to others, alone.
  *
  * Invariants:
- *  1. a slot is written by its process only, while it holds the slot's lock; after that, by whoever
- *     finds the lock free and clears the slot. But for `state` between SW_PAGE_SUSPENDED and
- *     SW_PAGE_CHECKPOINTED, which its coordinator writes;
+ *  1. a slot is written by its process only, while it holds the slot's lock; after that, by a
+ *     process that finds the lock free and clears the slot. But for `state` between
+ *     SW_PAGE_SUSPENDED and SW_PAGE_CHECKPOINTED, which its coordinator writes;
  *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first
  *     and looks at the sum then, so that the limit is never passed;
  *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change
@@ -191,13 +191,13 @@ _Static_assert(sizeof(struct sw_page) == 838984, "format 3");
  * in bytes that the machine has really given. What those of other users take is written into it by
  * the agent, where one has jobs of several users (src/share/node.h).
  *
- * No process maps it: a program could shorten it, and a mapping would kill a process that looks
- * at it. Words are read and written one by one, as the kernel does in one piece. Byte n of it is
- * locked (open file description lock) by the process in slot n, for as long as that lives;
- * whoever finds the lock free may clear the slot. A process raises its own figure first and looks
- * at the sum then, so that `most_bytes` is never passed. Byte SW_HOST_LEDGER_SLOTS is locked, to
- * be read, by those that make some just now: while the driver pins memory, calls of every program
- * on the machine wait for it. */
+ * No process maps it: a program could shorten it, and a mapping would kill a process that looks at
+ * it. Words are read and written one by one, as the kernel does in one piece. Byte n of it is
+ * locked (open file description lock) by the process in slot n, for as long as that lives; a
+ * process that finds the lock free may clear the slot. A process raises its own figure first and
+ * looks at the sum then, so that `most_bytes` is never passed. Byte SW_HOST_LEDGER_SLOTS is locked,
+ * to be read, by those that make some just now: while the driver pins memory, calls of every
+ * program on the machine wait for it. */
 #define SW_HOST_LEDGER_MAGIC 0x72676477536877u
 #define SW_HOST_LEDGER_FORMAT 1u
 #define SW_HOST_LEDGER_SLOTS 4096u

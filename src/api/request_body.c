@@ -21,7 +21,7 @@ static int refuse(struct sw_err *err, int code, const char *detail)
 }
 
 /* Whether it has more parts, lists within lists and all, than `most`. A look at megabytes of them
- * costs nothing; parsing them would hold up everybody. */
+ * costs nothing; parsing them would hold up every client. */
 static bool has_many_parts(const char *body, size_t size, size_t most)
 {
 	size_t parts = 0;
@@ -97,7 +97,7 @@ static int read_next(struct sw_request *request, const char *body, size_t size, 
 		return refuse(err, SW_EINPUT, "its list of jobs is empty");
 	snprintf(what, sizeof what, "the request, number %zu of its list", number);
 	/* No more is read at one go than one job may have: what is longer would hold up
-	 * everybody, only to be refused. */
+	 * every client, only to be refused. */
 	size_t most = SW_JOB_TEXT_MAX + 1;
 	bool is_cut = size - at > most;
 	json_t *value = json_loadb(body + at, is_cut ? most : size - at, JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK, &error);

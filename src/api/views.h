@@ -34,7 +34,7 @@ struct sw_job_row {
 	uint64_t gpu_memory_bytes;
 	const char *warning;
 };
-extern const struct sw_table sw_job_brief_table, sw_job_details_table; /* what everybody sees, and the rest */
+extern const struct sw_table sw_job_brief_table, sw_job_details_table; /* what all users see, and the rest */
 
 /* The request in short: of struct sw_job_request. */
 extern const struct sw_table sw_asked_table;

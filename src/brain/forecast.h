@@ -4,11 +4,11 @@
  * (lengths.h). No job comes, fails or is cancelled meanwhile, so a start is an estimate, and says
  * what it rests on.
  *
- * What this is not: it changes nothing, and no record comes of it. It has no clock: whoever runs it
+ * What this is not: it changes nothing, and no record comes of it. It has no clock: the caller
  * bounds its time by `goes_on`.
  *
  * Invariants:
- *  1. the same state and the same `now` give the same forecast, whoever asks;
+ *  1. the same state and the same `now` give the same forecast, whichever user asks;
  *  2. a start that is not known is never made up: its row says why;
  *  3. its work is bounded: by steps of the engine, jobs, a year, and `goes_on`. What was found
  *     until then stays.

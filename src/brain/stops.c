@@ -89,7 +89,7 @@ char *sw_stop_user(const struct sw_brain *brain, uint32_t uid, char *text, size_
 }
 
 /* "job 7 (guaranteed, user ann)", for the owner of a job that was stopped for it. Of another user's
- * job no more than lists of jobs show to everybody: "job 7 (user ann)". */
+ * job no more than lists of jobs show to all users: "job 7 (user ann)". */
 static void name_job(const struct sw_brain *brain, uint64_t job, uint32_t viewer, char *text, size_t size)
 {
 	const struct sw_live *live = sw_brain_live(brain, job);

@@ -1,5 +1,5 @@
 /* Ctrl-C and friends. Until sw_cli_catch_interrupts() they end the program as usual; from then on
- * they are noted, and whoever works asks. A second one ends the program at once. */
+ * they are noted, and code that works asks. A second one ends the program at once. */
 #ifndef SW_CLI_INTERRUPT_H
 #define SW_CLI_INTERRUPT_H
 

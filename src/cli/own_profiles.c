@@ -10,7 +10,7 @@
 
 #include "cli/places.h"
 
-#define PATIENCE 100 /* tenths of a second: whoever has the lock reads and writes one small file */
+#define PATIENCE 100 /* tenths of a second: the process that has the lock reads and writes one small file */
 
 int sw_cli_own_profiles_path(const char *state, bool for_all, char path[PATH_MAX], struct sw_err *err)
 {

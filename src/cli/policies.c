@@ -40,7 +40,7 @@ static void print_policies(FILE *out)
 /* Those that are made of others have the parameters of both. */
 static void print_packed(FILE *out)
 {
-	fputs("  ORDER+pack  whoever ORDER leaves waiting runs beside a running job with which it does well; ORDER is one of", out);
+	fputs("  ORDER+pack  a job that ORDER leaves waiting runs beside a running job with which it does well; ORDER is one of", out);
 	for (size_t i = 0; sw_policies_packed(i) != NULL; i++)
 		fprintf(out, "%s %.*s", i > 0 ? "," : "", (int)strcspn(sw_policies_packed(i)->name, "+"), sw_policies_packed(i)->name);
 	fputc('\n', out);

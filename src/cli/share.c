@@ -2,7 +2,7 @@
  *
  * The page of each such program lies in a folder of the user's own, under the share's name; --list,
  * --suspend, --resume, --limit and --profile find it there. The file goes when the program ends;
- * one that was left behind is removed by whoever lists next.
+ * one that was left behind is removed by the next --list.
  */
 #include <stdio.h>
 #include <string.h>

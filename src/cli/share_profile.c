@@ -103,7 +103,7 @@ static void wait_for(uint64_t seconds)
 
 static int measure(const char *name, struct sw_share_page *page, uint64_t seconds, struct sw_err *err)
 {
-	/* Whoever interrupts must not leave it measuring. */
+	/* An interrupt must not leave it measuring. */
 	sw_cli_catch_interrupts();
 	bool met = sw_share_page_wait(page, sw_share_profile_want(page, true), WISH_NS);
 	if (met)

@@ -67,7 +67,7 @@ struct cluster {
 	char validate_every[24];
 	struct child children[CHILDREN];
 	sigset_t before; /* signals as they were, for children */
-	bool logs;	 /* in the background: what everybody says goes to a log */
+	bool logs;	 /* in the background: what all its processes say goes to a log */
 };
 
 /* ---- children */

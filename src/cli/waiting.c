@@ -66,7 +66,7 @@ static void tell_reason(struct sw_cli_waiting *waiting, const json_t *job)
 	waiting->says_runs = true;
 }
 
-/* That the controller does not answer is told by whoever calls it for what lasts. */
+/* That the controller does not answer is told by the function that calls it for what lasts. */
 static void look(void *user)
 {
 	struct sw_cli_waiting *waiting = user;

@@ -14,7 +14,7 @@ int sw_trust_check(const char *url, struct sw_err *err)
 	if (strncmp(url, "http://", 7) != 0 || is_loopback(url + 7))
 		return 0;
 	sw_err_set(err, SW_EINPUT, "a token must not go to '%.200s' in the clear", url);
-	sw_err_detail(err, "whoever listens on the way could use it");
+	sw_err_detail(err, "a listener on the way could use it");
 	sw_err_hint(err, "Controllers beyond this machine speak TLS: the address begins with https://.");
 	return SW_EINPUT;
 }

@@ -1,4 +1,4 @@
-/* Gandiva: everybody runs soon, in turns, and what runs is looked at again and again.
+/* Gandiva: every job runs soon, in turns, and what runs is looked at again and again.
  *
  * A job that comes is placed at once, where it may stay: it becomes a resident of one node. Nodes
  * have an affinity, the size of the jobs that they serve (1, 2, 4, 8... GPUs), so that large jobs
@@ -265,7 +265,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 const struct sw_policy sw_policy_gandiva = {
 	.abi = SW_POLICY_ABI,
 	.name = "gandiva",
-	.about = "everybody runs at once, in turns; packs, moves and grows jobs by what it sees (Gandiva); needs no durations",
+	.about = "every job runs at once, in turns; packs, moves and grows jobs by what it sees (Gandiva); needs no durations",
 	.params = params,
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct mind),

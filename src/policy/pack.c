@@ -421,7 +421,7 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 	if (answer != SW_YES)
 		return false;
 	/* A place that is far apart, or a share that is small, slows both
-	 * whoever is beside them. */
+	 * the jobs that are beside them. */
 	uint32_t before = sw_job_speed_milli(view, host);
 	before = before == 0 || before > 1000 ? 1000 : before;
 	seat->expected_milli = beside.speed_milli * before / 1000;
@@ -476,7 +476,7 @@ static sw_ns decide(struct sw_plan *plan)
 	else if (desk->guests.first != 0 && base_of(view)->order->preemptive)
 		spread(plan);
 	sw_ns wake_at = desk->looked_at.first == 0 ? SW_TIME_NEVER : seat_of(view, job_of(view, desk->looked_at.first))->look_at;
-	/* Whoever the order has just started is a host once this decision is carried out. */
+	/* A job that the order has just started is a host once this decision is carried out. */
 	sw_ns again = started && sw_view_waiting(view) > 0 ? sw_view_now(view) + AGAIN_NS : SW_TIME_NEVER;
 	return again < wake_at ? again : wake_at;
 }
@@ -554,8 +554,7 @@ bool sw_packed_onto(const struct sw_policy *base, struct sw_packed *ret_packed)
 		return false;
 	*packed = (struct sw_packed){0};
 	snprintf(packed->name, sizeof packed->name, "%s" SW_PACKED_SUFFIX, base->name);
-	snprintf(packed->about, sizeof packed->about, "%s, and whoever finds no place beside a running job with which it does well",
-		 base->name);
+	snprintf(packed->about, sizeof packed->about, "%s; a job that finds no place runs beside one with which it does well", base->name);
 	if (base->param_count > 0)
 		memcpy(packed->params, base->params, base->param_count * sizeof *base->params);
 	memcpy(packed->params + base->param_count, own_params, sizeof own_params);

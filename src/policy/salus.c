@@ -8,9 +8,9 @@
  *
  *	the sum of all P, plus the sum of all lanes, is at most the memory of the GPU
  *
- * and whoever works in whichever lane, there is enough. A job that does not work is paused where it
- * is: nothing is copied, so a turn costs the same whatever the size of a job. The lanes of a room
- * work at the same time.
+ * and whichever jobs work in whichever lane, there is enough. A job that does not work is paused
+ * where it is: nothing is copied, so a turn costs the same whatever the size of a job. The lanes of
+ * a room work at the same time.
  *
  * A job that comes takes free GPUs by the placement rule. Where there are none, of
  * the rooms of its size:

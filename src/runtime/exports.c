@@ -1,5 +1,5 @@
 /* What this process lets others have of its memory by CUDA's IPC handles (ipc.h). A thread gives
- * descriptors to whoever shows a ticket; it begins with the first ticket. */
+ * descriptors to a process that shows a ticket; it begins with the first ticket. */
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -36,7 +36,7 @@ uint64_t sw_export_server(void)
 /* ---- the process that shows a ticket */
 
 /* A descriptor of one chunk; false: there is no such chunk. Waits at the gate while the process is
- * suspended, as everybody does. */
+ * suspended, as every call does. */
 static bool export_chunk(uint64_t range_number, uint32_t index, int *ret_fd, struct sw_ticket_chunk *ret_chunk)
 {
 	CUresult result = CUDA_ERROR_NOT_FOUND;

@@ -24,7 +24,7 @@ struct import {
 	CUdeviceptr address;
 	size_t bytes;
 	unsigned opened;	      /* how often; 0: closed during a capture, when no thread could wait for the work with it */
-	bool waited;		      /* each that closed it did: else whoever drops it does */
+	bool waited;		      /* each that closed it did: else the thread that drops it does */
 	CUcontext contexts[CONTEXTS]; /* that opened it */
 };
 static struct import *imports;

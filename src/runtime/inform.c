@@ -124,7 +124,7 @@ CUresult hook_cuMemImportFromShareableHandle(P ret, P handle, U type)
 {
 	if (SW_MISSING(cuMemImportFromShareableHandle))
 		return CUDA_ERROR_NOT_INITIALIZED;
-	/* Whoever made it pays for it. */
+	/* The process that made it pays for it. */
 	CUresult result = sw_driver.import_handle(ret, handle, (int)type);
 	if (result == CUDA_SUCCESS)
 		*(CUmemHandle *)ret = sw_mapped_name(*(CUmemHandle *)ret);

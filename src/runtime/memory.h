@@ -101,8 +101,8 @@ extern _Atomic bool sw_exportable; /* what is got from now on can be given to ot
 /* Under the lock. */
 void sw_range_pin(struct sw_range *range);
 CUresult sw_chunk_on_gpu(const struct sw_range *range, size_t bytes, CUmemHandle *ret_handle);
-/* By whoever changed ranges with the gate closed, before it is opened: those that take the lock
- * after it see what was done. */
+/* By a thread that changed ranges with the gate closed, before it is opened: those that take the
+ * lock after it see what was done. */
 void sw_memory_publish(void);
 CUresult sw_range_open(const struct sw_range *range, CUdeviceptr address, size_t bytes);
 CUdeviceptr sw_chunk_address(const struct sw_range *range, uint32_t index);

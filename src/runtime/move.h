@@ -51,7 +51,7 @@ void sw_move_bring_spilled(void);
 bool sw_move_leaves(const struct sw_range *range, const struct sw_chunk *chunk);
 
 /* A context of the program: nothing moves before all work in it is over,
- * whoever's memory that uses. */
+ * whatever memory that uses. */
 void sw_move_note_context(CUcontext context);
 /* The context goes: so does our stream in it. */
 void sw_move_forget_context(CUcontext context);

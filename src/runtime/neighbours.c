@@ -148,8 +148,8 @@ static bool mark_ends(void)
 	pthread_mutex_lock(&lock);
 	for (unsigned i = 0; i < used_count && marked; i++) {
 		CUcontext popped;
-		/* Asked under the lock, which whoever begins a capture takes after he has said
-		 * so. */
+		/* Asked under the lock, which a thread that begins a capture takes after it has
+		 * said so. */
 		marked = atomic_load(&sw_captures) == 0;
 		if (!marked || !used[i].since || sw_driver.context_push(used[i].context) != CUDA_SUCCESS)
 			continue;

@@ -136,7 +136,7 @@ void sw_node_forget(void)
 	makers = 0;
 }
 
-/* Whoever owns the file may remove it, and some systems do when he logs out. If there is
+/* The owner of the file may remove it, and some systems do when the owner logs out. If there is
  * another by now, that counts. */
 static void follow(void)
 {

@@ -323,7 +323,7 @@ void sw_pace_look(void)
 	if ((atomic_load(&sw_pace_mode) & PACED) == 0)
 		return;
 	pthread_mutex_lock(&lock);
-	/* Asked under the lock, which whoever begins a capture takes after he has said so. */
+	/* Asked under the lock, which a thread that begins a capture takes after it has said so. */
 	for (struct queue *queue = queues; queue < queues + queue_count && atomic_load(&sw_captures) == 0; queue++) {
 		if (queue->quiet && queue->open && (queue->ends || queue->stream != CU_STREAM_PER_THREAD) &&
 		    sw_driver.context_push(queue->context) == CUDA_SUCCESS) {

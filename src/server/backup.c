@@ -16,7 +16,7 @@
 #include "server/connection.h"
 #include "server/state.h"
 
-#define PAUSE_US 1000 /* between two steps, for whoever waits */
+#define PAUSE_US 1000 /* between two steps, for requests that wait */
 #define PIECE ((size_t)64 << 10)
 
 struct sw_backup {

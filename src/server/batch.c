@@ -206,7 +206,7 @@ static void tell_failed(struct sw_server *server, struct sw_ops *failed, const s
 	}
 }
 
-/* Nothing of the batch was stored: everybody hears it, and nothing has changed. */
+/* Nothing of the batch was stored: all its callers hear it, and nothing has changed. */
 static void fail(struct sw_server *server, const struct sw_err *err)
 {
 	struct sw_batch *batch = &server->batch;

@@ -1,7 +1,7 @@
 /* Which nodes an agent may speak for, by the token that it came with.
  *
  * A token that names nodes speaks for those. One that does not is bound to the nodes that it was
- * the first to speak for. Both are bounded, so that whoever finds a token cannot invent nodes
+ * the first to speak for. Both are bounded, so that the finder of a token cannot invent nodes
  * without end. What comes through the socket is from root or the controller's own user, which may
  * do everything: its nodes are no token's.
  *

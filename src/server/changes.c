@@ -60,7 +60,8 @@ void sw_handle_change(struct sw_server *server, struct sw_conn *conn)
 	sw_batch_add_or_refuse(server, op, r, r == SW_EINPUT ? 409 : sw_status_of(r), &err);
 }
 
-/* In short: whoever changes thousands of jobs has no use for all that there is to say of each. */
+/* In short: a request that changes thousands of jobs has no use for all that there is to say of
+ * each. */
 static void changed_many(struct sw_server *server, struct sw_op *op, struct sw_conn *conn, const struct sw_err *failure)
 {
 	struct sw_json json = {0};

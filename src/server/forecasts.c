@@ -1,8 +1,8 @@
 /* Forecasts for all callers: one table for all users, and trials of requests that are not
  * submitted.
  *
- * A child process (forecast_child.c) runs a copy of the engine ahead and leaves a table. Whoever
- * asks waits for it without holding the loop. One child works at a time; between two there is a
+ * A child process (forecast_child.c) runs a copy of the engine ahead and leaves a table. A
+ * caller waits for it without holding the loop. One child works at a time; between two there is a
  * pause as long as the last one took, so that forecasts take half of one processor at most, and the
  * common table is made once a second at most.
  *
@@ -370,8 +370,8 @@ static void answer_askers(struct sw_server *server, const struct sw_forecast_tab
 	struct sw_forecasts *forecasts = server->forecasts;
 	uint64_t seq = table != NULL ? forecasts->table.seq : UINT64_MAX;
 	struct asker *asker;
-	/* From the start each time: an answer may let go of any connection. Whoever asks now and
-	 * could be answered is not added. */
+	/* From the start each time: an answer may let go of any connection. A caller that asks
+	 * now and could be answered is not added. */
 	while ((asker = first_asker(forecasts, false, seq)) != NULL) {
 		struct sw_conn *conn = asker->conn;
 		free_asker(asker);

@@ -311,8 +311,8 @@ static size_t index_of(const struct sw_machine *machine, const char *uuid)
 	return d;
 }
 
-/* One figure of every job on each of its GPUs. Numbers of jobs only: whoever may read this may not
- * know more of other people's. */
+/* One figure of every job on each of its GPUs. Numbers of jobs only: a reader of this may not know
+ * more of other people's. */
 static void write_uses(struct sw_server *server, struct sw_json *text, const char *name, const char *help, enum use_figure which)
 {
 	bool started = false;

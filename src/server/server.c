@@ -207,7 +207,7 @@ static int start(struct sw_server *server, struct sw_err *err)
 	const struct sw_controller_options *options = server->options;
 	if (options->socket_path == NULL && options->listen == NULL)
 		return sw_err_set(err, SW_EINPUT, "the controller has nowhere to listen");
-	/* The journal first: whoever holds it is the controller, and may clear away what
+	/* The journal first: the process that holds it is the controller, and may clear away what
 	 * another one left behind. */
 	int r = sw_journal_open(options->journal_path, &server->journal, err);
 	if (r == 0)

@@ -36,7 +36,7 @@
 
 #define RECORDS_LEAST 10000u		 /* between two snapshots */
 #define BYTES_LEAST ((uint64_t)64 << 20) /* or so many bytes of them */
-#define PAUSE_US 1000			 /* between two steps, for whoever waits */
+#define PAUSE_US 1000			 /* between two steps, for requests that wait */
 #define RETRY_NS (60 * SW_NS_PER_S)	 /* after one that failed */
 #define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
 #define CHILD_S 600			 /* more than this, a child does not take */

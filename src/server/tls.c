@@ -61,7 +61,7 @@ static int check_file(const char *what, const char *path, bool is_secret, struct
 	if (!is_secret || (info.st_mode & S_IRWXO) == 0)
 		return 0;
 	sw_err_set(err, SW_EDENIED, "cannot use the %s '%s'", what, path);
-	sw_err_detail(err, "everybody can read it");
+	sw_err_detail(err, "all users can read it");
 	sw_err_hint(err, "chmod 600 it, and make a new one if it may have been read.");
 	return SW_EDENIED;
 }

@@ -19,7 +19,7 @@ struct sw_tls;
 
 #define SW_TLS_PIN_SIZE 64u
 
-/* Refused: files that are not what they should be, a key that everybody can read or that wants a
+/* Refused: files that are not what they should be, a key that all users can read or that wants a
  * password, a certificate of another key. */
 int sw_tls_open(const char *certificate, const char *key, struct sw_tls **ret_tls, struct sw_err *err);
 /* Connections that were made with it go on. */

@@ -183,7 +183,7 @@ static void clear_up(struct board *board)
 static void leave_caller(void)
 {
 	show(getpid());
-	/* Whoever interrupts the caller does not interrupt this: half of it is
+	/* What interrupts the caller does not interrupt this: half of it is
 	 * worse than none or all. */
 	setsid();
 	/* It is none of the job's processes, and sees all GPUs. */
@@ -292,7 +292,7 @@ static int fail(const struct board *board, bool outward, bool ended, struct sw_e
 	else if (!ended)
 		sw_err_detail(err, "the driver did not answer within %d s", ANSWER_MS / 1000);
 	else if (board->code == CUDA_SUCCESS)
-		sw_err_detail(err, "whoever asked the driver for it was killed");
+		sw_err_detail(err, "the process that asked the driver for it was killed");
 	else
 		sw_err_detail(err, "%s", say(board->code, buffer));
 	return code;

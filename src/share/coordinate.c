@@ -67,7 +67,7 @@ static const struct sw_throttle *rule_of(const struct sw_coordinate_job *job)
 	return job->throttle != NULL ? job->throttle : sw_throttle_at(0);
 }
 
-/* Whoever changed its class or rule starts anew: a job that was promoted is
+/* A job that changed its class or rule starts anew: a job that was promoted is
  * measured like a new one. */
 static void add_new(const struct call *call)
 {
@@ -186,7 +186,7 @@ static void place_opportunistic(struct call *call)
 	}
 }
 
-/* Whoever comes waits until those that go have gone: else it would find no room,
+/* A job that comes waits until those that go have gone: else it would find no room,
  * and try again and again. */
 static void hand_over(const struct call *call, uint64_t room_bytes)
 {

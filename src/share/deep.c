@@ -89,7 +89,7 @@ int sw_deep_out(struct sw_share_page *page, struct sw_err *err)
 	int r = gather(page, SW_PAGE_SUSPENDED, &gang, err);
 	if (r < 0)
 		return r;
-	/* Before it is so: if we are killed in between, whoever brings it back tries. */
+	/* Before it is so: if we are killed in between, the process that brings it back tries. */
 	size_t marked = 0;
 	for (size_t i = 0; i < gang.count; i++) {
 		if (!mark(&gang, i, true))

@@ -1,8 +1,8 @@
 /* The shares of one user on one machine: the pages in a folder, coordinated without a daemon.
  *
- * Whoever keeps a share calls sw_share_folder_tick() every now and then. One of them decides for
- * all: the one that holds the folder's lock, which the kernel gives to another when it is gone. It
- * looks at every page, asks sw_coordinate() for each GPU, and writes the orders into the pages.
+ * A process that keeps a share calls sw_share_folder_tick() every now and then. One of them decides
+ * for all: the one that holds the folder's lock, which the kernel gives to another when it is gone.
+ * It looks at every page, asks sw_coordinate() for each GPU, and writes the orders into the pages.
  *
  * Invariants:
  *  1. one decides at a time; what it has learnt is lost with it, what it has
@@ -19,8 +19,8 @@
 
 #define SW_SHARE_TICK_NS INT64_C(100000000)
 
-/* Held by whoever makes, changes or removes shares, and while decisions are made: so that these are
- * about what is there. -1: it cannot be had. */
+/* Held by the process that makes, changes or removes shares, and while decisions are made: so that
+ * these are about what is there. -1: it cannot be had. */
 int sw_share_folder_lock(const char *path, bool wait);
 void sw_share_folder_unlock(int lock);
 

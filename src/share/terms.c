@@ -87,7 +87,7 @@ uint32_t sw_share_terms_change(struct sw_share_page *page, const struct sw_share
 	struct sw_page *shared = sw_share_page_shared(page);
 	bool guaranteed = terms->class == SW_CLASS_GUARANTEED, was_held = atomic_load(&shared->held) != 0;
 	sw_share_terms_set(page, terms);
-	/* Less is less for everybody; which of them may have more, and of what,
+	/* Less is less for every class; which of them may have more, and of what,
 	 * depends on the neighbours. */
 	for (uint32_t i = 0; i < SW_PAGE_GPUS; i++)
 		if (guaranteed || terms->asked_bytes < atomic_load(&shared->gpus[i].limit_bytes))

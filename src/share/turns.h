@@ -1,9 +1,9 @@
 /* Turns: which jobs run now, where not all fit at once. Gandiva's time slices.
  *
  * Members have a size and share a room: bytes of one GPU's memory, or, where jobs of one GPU each
- * can run on any of several, 1 each in a room of as many as there are GPUs. Whoever had its quantum
- * while others wait goes to the end of the queue; the next is the one that waits longest of those
- * that had the least time so far, or at most half a quantum more.
+ * can run on any of several, 1 each in a room of as many as there are GPUs. A member that had its
+ * quantum while others wait goes to the end of the queue; the next is the one that waits longest of
+ * those that had the least time so far, or at most half a quantum more.
  *
  * Pure: no clock but the caller's, no output but the answer.
  *

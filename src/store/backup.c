@@ -38,7 +38,7 @@ int sw_journal_backup_begin(struct sw_journal *journal, const char *to, struct s
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	backup->journal = journal;
 	int rc = sqlite3_open_v2(to, &backup->into, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
-	/* Whoever keeps the copy makes it durable. */
+	/* The caller makes the copy durable. */
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(backup->into, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;", NULL,
 				  NULL, NULL);

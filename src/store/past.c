@@ -111,7 +111,7 @@ static int walk(struct sw_journal *journal, sqlite3_stmt *rows, sw_past_fn *fn, 
 	struct sw_past_row row;
 	int rc, r = 0;
 	bool replaying = journal->replaying;
-	journal->replaying = true; /* whoever looks at rows changes nothing */
+	journal->replaying = true; /* a look at rows changes nothing */
 	while (r == 0 && (rc = sqlite3_step(rows)) == SQLITE_ROW) {
 		r = read_row(journal, rows, &row, err);
 		if (r == 0)

@@ -1,6 +1,6 @@
 /* A new file in place of a journal, at one stroke.
  *
- * Whoever makes it (a repair, a restore) writes it whole and synced under another name and
+ * The process that makes it (a repair, a restore) writes it whole and synced under another name and
  * renames it to `<journal>.next`: from then on it counts. Then the write-ahead log of the old
  * file goes, which must never meet the new one, the new file takes its place, and the mark
  * follows. A process that dies in between leaves `<journal>.next`, and the next one that opens

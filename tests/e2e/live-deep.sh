@@ -158,7 +158,7 @@ begin 'who takes it off is killed'
 kill -KILL "$(helper "$big")"
 touch "$scratch/go"
 holds 'nobody knows what has become of it' until_holds 60 refused "$big"
-works 'as is said' 'whoever asked the driver for it was killed' show "$big"
+works 'as is said' 'the process that asked the driver for it was killed' show "$big"
 back 'all the same'
 begin 'the one with the driver is killed'
 kill -KILL "$(pgrep -P "$(helper "$big")")"

@@ -138,7 +138,7 @@ begin 'who moves it is killed' 0 0
 kill -KILL "$(helper "$moved")" && touch "$scratch/go"
 holds 'it stays' until_holds 60 on "$moved" '[1]'
 holds 'with all that it had' until_holds 60 uses '0 28 0'
-works 'and why is known' 'whoever asked the driver for it was killed' show "$moved"
+works 'and why is known' 'the process that asked the driver for it was killed' show "$moved"
 # This one waits when it has brought it there.
 rm -f "$scratch/go" "$scratch/at"
 driver "#include <dlfcn.h>

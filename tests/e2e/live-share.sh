@@ -1,6 +1,6 @@
 #!/bin/sh
 # Jobs of a live cluster that share a GPU, on the emulated driver: the guaranteed one has its time and its memory, also more than it asked for; the opportunistic one makes room and gets it back,
-# whoever is killed meanwhile; and both compute the same as alone.
+# whichever process is killed meanwhile; and both compute the same as alone.
 . "$(dirname "$0")/lib.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-emu.sh"

@@ -241,7 +241,7 @@ run submit --test-only --json -G 4 -- true
 tried=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["jobs"][0]["estimated_start_at"])' "$scratch/out")
 as_user $carol submit --test-only --json -G 4 -- true
 [ "$tried" != null ] && grep -q "\"estimated_start_at\":\"$tried\"" "$scratch/out"
-said $? 'a job that is tried would start at the same moment, whoever tries it'
+said $? 'a job that is tried would start at the same moment, whichever user tries it'
 as_user $alice cancel "$ahead"
 as_user $bob cancel "$waits"
 end

@@ -83,7 +83,7 @@ static void test_nothing_is_left(void **state)
 	finish(&job);
 }
 
-/* Whoever is off hears other wishes, and one to run when it is back. */
+/* A process that is off hears other wishes, and one to run when it is back. */
 static void test_wishes_meanwhile(void **state)
 {
 	(void)state;

@@ -37,7 +37,7 @@ static void export(int socket, CUdeviceptr x)
 
 /* ---- the one that has the memory */
 
-/* Its words are stirred here once, and once by whoever opens it. */
+/* Its words are stirred here once, and once by the process that opens it. */
 static void check_words(CUdeviceptr x, unsigned times)
 {
 	uint32_t *here = calloc(WORDS, sizeof *here), *there = malloc(BIG);

@@ -239,7 +239,7 @@ static void need_what_was_freed(int socket)
 	}
 }
 
-/* Whoever needs the memory that was freed during a capture, by whatever door, waits for it
+/* A call that needs the memory that was freed during a capture, by whatever way, waits for it
  * when the capture is over. */
 static void test_what_a_capture_left_serves(void **state)
 {

@@ -442,7 +442,7 @@ static void capture_while_marked(int socket)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Whoever watches the process marks nothing in the middle of a capture, also of one that
+/* A thread that watches the process marks nothing in the middle of a capture, also of one that
  * begins at that moment. */
 static void test_watching_spoils_no_capture(void **state)
 {

@@ -136,7 +136,7 @@ static void destroy_streams(int socket)
 	assert_cuda(cuCtxSynchronize());
 }
 
-/* What a stream freed is safe when the stream is gone before its work, whoever has its handle
+/* What a stream freed is safe when the stream is gone before its work, whatever has its handle
  * then. */
 static void test_streams_that_are_destroyed(void **state)
 {

@@ -212,7 +212,7 @@ static struct sw_event draw_node_change(struct storm *storm)
 	return event;
 }
 
-/* It has as many as it ever had, so that there is room again for whoever had some once. */
+/* It has as many as it ever had, so that there is room again for the jobs that had some once. */
 static void draw_whole_node(struct storm *storm, uint32_t node)
 {
 	const struct sw_topology_node *before = &sw_engine_ledger(storm->engine)->topology->nodes[node];

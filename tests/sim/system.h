@@ -10,7 +10,7 @@
 #include "base/error.h"
 
 enum sw_system_policy {
-	SW_SYSTEM_LAS = 0, /* with queues so short that everybody falls through them */
+	SW_SYSTEM_LAS = 0, /* with queues so short that every job falls through them */
 	SW_SYSTEM_SRTF,
 	SW_SYSTEM_CHAOS,   /* resizes and moves too */
 	SW_SYSTEM_GANDIVA, /* turns of seconds */

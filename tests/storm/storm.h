@@ -9,7 +9,7 @@
  * Each job is a witness of its own (job.c, a program without sanitizers, since the GPU runtime is
  * preloaded into it): it notes when it starts and ends, counts its work, and holds locks on its
  * run, its job and its GPUs while any of its processes lives. Locks die with their holders, so they
- * tell of two at once whoever is killed.
+ * tell of two at once whichever process is killed.
  */
 #ifndef SW_TESTS_STORM_H
 #define SW_TESTS_STORM_H
@@ -186,7 +186,7 @@ void cluster_pump(struct cluster *cluster);
 void cluster_kill(struct cluster *cluster, const struct kill_plan *kill);
 /* How many supervisors, log writers and processes of jobs there are. */
 size_t cluster_processes(struct cluster *cluster, char *names, size_t size);
-/* Everybody, daemons and the dead included, with their states and parents. */
+/* All processes, daemons and the dead included, with their states and parents. */
 void cluster_name_all(char *names, size_t size);
 /* The controller of a storm: that of Sharewell with a short lease and a short back-off. */
 int run_controller(const char *folder, const char *placement);

@@ -97,8 +97,8 @@ static void count_users(struct sw_agent_brain *brain)
 	}
 }
 
-/* Asked for runs that are not active and want to be: every user is another run. Whoever has to
- * leave comes first, or it would have to be killed without its grace. */
+/* Asked for runs that are not active and want to be: every user is another run. A run that has
+ * to leave comes first, or it would have to be killed without its grace. */
 static bool gpus_are_free(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {
 	for (size_t i = 0; i < run->gpu_count; i++) {

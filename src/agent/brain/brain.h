@@ -109,7 +109,7 @@ void sw_agent_brain_nudge(struct sw_agent_brain *brain);
 enum sw_agent_act {
 	SW_ACT_START, /* make the folder of `want`, durably, then start its supervisor with the lease, if it has one */
 	/* start another supervisor: the one before died and had not begun. The folder lets one
-	 * begin, whoever comes late */
+	 * begin, whichever comes late */
 	SW_ACT_BEGIN,
 	SW_ACT_STOP,	/* tell the supervisor: order, signal, grace */
 	SW_ACT_SUSPEND, /* tell the supervisor: order */

@@ -10,7 +10,7 @@ struct sw_supervisor;
 
 /* Notes how it ends, if that is not known yet. */
 void sw_supervisor_blame(struct sw_supervisor *supervisor, const char *reason, const char *detail);
-/* The state has changed: tells everybody, and writes status.json once it has settled. */
+/* The state has changed: tells all its clients, and writes status.json once it has settled. */
 void sw_supervisor_enter(struct sw_supervisor *supervisor, enum sw_run_state state);
 /* It has lived for a while, or no client is linked to it. */
 void sw_supervisor_settle(struct sw_supervisor *supervisor, int64_t now_ns);

@@ -199,7 +199,7 @@ int sw_supervisor_unread(const struct sw_supervisor *supervisor)
 void sw_supervisor_on_output(struct sw_supervisor *supervisor)
 {
 	struct pollfd pipe = {.fd = supervisor->log.streams[0].pipe, .events = POLLIN};
-	/* Whoever could write is gone, and has not written. */
+	/* All that could write are gone, and have not written. */
 	if (poll(&pipe, 1, 0) == 1 && pipe.revents == POLLHUP)
 		close_logger_ends(&supervisor->log);
 	else if (start_logger(supervisor) != 0)

@@ -101,7 +101,7 @@ static bool is_there(const struct sw_supervisor *supervisor)
 	return false;
 }
 
-/* Whoever moved it may have been killed before it wrote this, or behind. */
+/* The process that moved it may have been killed before it wrote this, or behind. */
 static void note_places(struct sw_share_page *page, const struct sw_supervisor_move *move, bool moved)
 {
 	struct sw_page *shared = sw_share_page_shared(page);
@@ -201,10 +201,11 @@ static void conclude(struct sw_supervisor *supervisor, int64_t now_ns)
 	struct sw_share_figures figures;
 	char detail[sizeof supervisor->gpu.detail];
 	bool good = deep->board->done && deep->board->code == 0;
-	const char *why = deep->board->done ? deep->board->why : "whoever asked the driver for it was killed";
+	const char *why = deep->board->done ? deep->board->why : "the process that asked the driver for it was killed";
 	sw_share_page_look(supervisor->gpu.page, &figures);
 	bool outward = deep->task == SW_DEEP_OUT;
-	/* Where one was killed that moved it, whoever looks after it finds out where it is. */
+	/* Where the process that moved it was killed, the next one that looks finds out where it
+	 * is. */
 	deep->off = outward ? good || figures.off > 0 : deep->task == SW_DEEP_MOVE ? !deep->board->done || figures.off > 0 : !good;
 	settle_move(supervisor, good, why);
 	if (outward && !good)

@@ -213,7 +213,7 @@ void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why)
 	else
 		sw_supervisor_log_move(supervisor);
 	sw_supervisor_keep_gpus(supervisor);
-	/* Now that it is known where whoever comes will be. */
+	/* Now that it is known where a process that comes will be. */
 	if (move->shut && supervisor->gpu.page != NULL)
 		sw_share_page_admit(supervisor->gpu.page);
 	move->shut = false;

@@ -38,7 +38,7 @@ bool sw_supervisor_minors(const struct sw_supervisor *supervisor, const char *pr
  * it goes on where it was. */
 void sw_supervisor_move(struct sw_supervisor *supervisor, const char *words);
 void sw_supervisor_move_tick(struct sw_supervisor *supervisor, int64_t now_ns);
-/* It is there (NULL), or is not and why. Whoever calls this sees to it that
+/* It is there (NULL), or is not and why. The caller sees to it that
  * its memory comes back. */
 void sw_supervisor_move_end(struct sw_supervisor *supervisor, const char *why);
 /* All GPUs of the node, and what takes their places: those that it leaves change places with

@@ -122,7 +122,7 @@ void sw_supervisor_stop(struct sw_supervisor *supervisor, const char *reason, ui
 	supervisor->kill_at_ns = earlier(supervisor->kill_at_ns, now_ns + grace_ms * SW_NS_PER_MS);
 	if (news)
 		signal_tree(supervisor, (int)signal);
-	/* It waits for whoever stands still until that one runs. */
+	/* It waits for a process that stands still until that one runs. */
 	if (supervisor->pause != SW_PAUSE_NONE)
 		sw_supervisor_resume(supervisor);
 	else if (news)

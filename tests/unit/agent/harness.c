@@ -95,7 +95,7 @@ static void kill_children(pid_t of)
 	}
 }
 
-/* A case that failed leaves its supervisors, which outlive everybody by design, and they their
+/* A case that failed leaves its supervisors, which outlive all else by design, and they their
  * jobs. Whatever loses its parent becomes our child: so they die one generation after the other. */
 static void kill_descendants(void)
 {

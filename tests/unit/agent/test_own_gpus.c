@@ -50,7 +50,7 @@ static int make_folder(struct harness *harness, const struct sw_gpu_source *gpus
 	return folder;
 }
 
-/* All GPUs of the order are the run's own, however many a node has: whoever uses one of
+/* All GPUs of the order are the run's own, however many a node has: a process that uses one of
  * them is no trespasser. */
 static void test_many(void **state)
 {

@@ -403,7 +403,7 @@ static void test_list_in_steps(void **state)
 }
 
 /* A member of a list that is larger than a job may be is refused for that, and not read to its end,
- * where it is broken: megabytes at one go would hold up everybody. */
+ * where it is broken: megabytes at one go would hold up every client. */
 static void test_large_member(void **state)
 {
 	(void)state;

@@ -735,9 +735,9 @@ static void test_newer_format(void **state)
 	sw_brain_free(brain);
 }
 
-/* Aim: whoever adds a field to the brain's state is reminded to save it: put it into its walk in
- * save_jobs.c or save_nodes.c (or know that it is volatile, or made anew), let draw() above bring
- * it about, then correct the number here. */
+/* Aim: a change that adds a field to the brain's state is reminded to save it: put it into its walk
+ * in save_jobs.c or save_nodes.c (or know that it is volatile, or made anew), let draw() above
+ * bring it about, then correct the number here. */
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;

@@ -130,7 +130,7 @@ static void test_not_by_who_let_another_go(void **state)
 	assert_string_equal(stop_of(bench, 1).why, "for job 2 (guaranteed, user alice)");
 }
 
-/* Aim: of another user's job no more is named than everybody sees: its number and its user. */
+/* Aim: of another user's job no more is named than all users see: its number and its user. */
 static void test_for_another_user(void **state)
 {
 	struct bench *bench = *state;

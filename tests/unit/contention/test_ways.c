@@ -86,7 +86,7 @@ static void test_gate(void **state)
 	pair(SW_WAY_GATE, &resting, resnet, 1018, 2439, 10);
 }
 
-/* Whoever gives way in a crowd shares what is left: two that would use all of it have half of it
+/* A job that gives way in a crowd shares what is left: two that would use all of it have half of it
  * each, less what switching costs. */
 static void test_gate_crowd(void **state)
 {

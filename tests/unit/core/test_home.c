@@ -96,7 +96,7 @@ static void test_homes_are_left_free(void **state)
 
 /* Aim: no job is put where another stands still while a place that is as good is free on
  * another node, though the rule would fill up this one; so both that go on in one
- * decision do, whoever is first. */
+ * decision do, whichever is first. */
 static void test_homes_on_other_nodes(void **state)
 {
 	(void)state;
@@ -337,8 +337,8 @@ static void test_goes_on_elsewhere(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: whoever takes the GPUs between two moves has them; the same events give the same log, and
- * what was saved in between goes on alike. */
+/* Aim: the job that takes the GPUs between two moves has them; the same events give the same log,
+ * and what was saved in between goes on alike. */
 static void test_moves_replay(void **state)
 {
 	(void)state;

@@ -88,7 +88,7 @@ static void expect_seen_through(const struct model *model, struct sw_ledger *led
 			free += sum_gpu(model, n, g).guaranteed == 0;
 		for (uint32_t b = 0; b <= model->topology->node_gpus_max; b++)
 			assert_int_equal(sw_bitmap_has(&ledger->buckets[b], n), model->up[n] && b == free);
-		/* Whoever shares all its GPUs with guaranteed ones holds no CPUs there. */
+		/* A job that shares all its GPUs with guaranteed ones holds no CPUs there. */
 		if (ledger->nodes[n].yielding != 0) {
 			assert_int_equal(ledger->nodes[n].cpus_free, cpus);
 			assert_int_equal(ledger->nodes[n].memory_free_bytes, memory);

@@ -49,7 +49,7 @@ static uint32_t running(const struct rig *rig)
 
 /* ---- overtaking and preempting ---- */
 
-/* Aim: where the head blocks none overtakes it; where it does not, whoever fits runs. */
+/* Aim: where the head blocks none overtakes it; where it does not, each job that fits runs. */
 static void test_head_of_line(void **state)
 {
 	(void)state;
@@ -186,8 +186,8 @@ static void test_lifted_in_vain_has_run(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: within its quantum a job keeps its GPUs whoever comes; when it is over it must go, and the
- * engine wakes for that. */
+/* Aim: within its quantum a job keeps its GPUs whichever job comes; when it is over it must go, and
+ * the engine wakes for that. */
 static void test_quantum(void **state)
 {
 	(void)state;
@@ -263,7 +263,7 @@ static uint32_t held_by_tenant(const struct rig *rig, uint32_t tenant)
 	return held;
 }
 
-/* Aim: whoever is lifted, dropped and taken back in a decision, no tenant ends up
+/* Aim: whichever job is lifted, dropped and taken back in a decision, no tenant ends up
  * with more than its quota. */
 static void test_quota_holds_in_any_order(void **state)
 {

@@ -282,8 +282,8 @@ static void test_ended_jobs_are_small(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: whoever adds a field to the engine's state is reminded to save it: put it into a walk of
- * save.c (or know that it lives within one step only), then correct the number here. */
+/* Aim: a change that adds a field to the engine's state is reminded to save it: put it into a walk
+ * of save.c (or know that it lives within one step only), then correct the number here. */
 static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;

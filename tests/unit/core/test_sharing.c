@@ -232,7 +232,7 @@ static void test_start_over(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: where one of those in the way is protected, everybody stays. */
+/* Aim: where one of those in the way is protected, all stay. */
 static void test_start_over_is_too_soon(void **state)
 {
 	(void)state;

@@ -177,7 +177,8 @@ static void test_time(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: invariant 7: the order lists whoever competes, once, sorted, and marked as what it is. */
+/* Aim: invariant 7: the order lists each job that competes, once, sorted, and marked as what it
+ * is. */
 static void test_order(void **state)
 {
 	(void)state;

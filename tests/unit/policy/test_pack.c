@@ -172,7 +172,7 @@ static void test_closed_node(void **state)
 	}
 }
 
-/* Aim: whoever is left alone on a GPU by its host can have a guest itself. */
+/* Aim: a job that is left alone on a GPU by its host can have a guest itself. */
 static void test_left_alone(void **state)
 {
 	(void)state;

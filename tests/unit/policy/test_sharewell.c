@@ -172,8 +172,8 @@ static void test_guest_takes_the_place_of_a_filler(void **state)
 	rig_close(&rig);
 }
 
-/* Aim: whoever takes the GPUs of a guaranteed job takes those of its filler too; one whose host has
- * ended is behind every guaranteed job again. */
+/* Aim: a job that takes the GPUs of a guaranteed job takes those of its filler too; one whose host
+ * has ended is behind every guaranteed job again. */
 static void test_filler_goes_with_its_host(void **state)
 {
 	(void)state;
@@ -189,7 +189,7 @@ static void test_filler_goes_with_its_host(void **state)
 		uint32_t first = job(&rig, 701, 2, HEAVY);
 		assert_true(rig_runs(&rig, first));
 		assert_false(rig_runs(&rig, host));
-		/* It fills beside whoever is there now. */
+		/* It fills beside the jobs that are there now. */
 		rig_tick(&rig, 703);
 		assert_true(meet(&rig, first, filler));
 		rig_close(&rig);

@@ -328,7 +328,7 @@ static void test_spoilt(void **state)
 	unlink(name);
 }
 
-/* Where it was removed, the next that is made counts, with what everybody holds already; until
+/* Where it was removed, the next that is made counts, with what all processes hold already; until
  * then the old one does. */
 static void test_removed(void **state)
 {
@@ -388,7 +388,7 @@ static void test_others_count(void **state)
 	assert_int_equal(pread(fd, &head, sizeof head, 0), sizeof head);
 	assert_true(head.refused_ns >= (int64_t)now_ns);
 	close(fd);
-	/* Said so long ago that whoever said it may be gone; or in a time to come. */
+	/* Said so long ago that the process that said it may be gone; or in a time to come. */
 	set_head(offsetof(struct sw_host_ledger, head.others_ns), now_ns - UINT64_C(61000000000));
 	assert_true(sw_node_take(UNIT, false));
 	set_head(offsetof(struct sw_host_ledger, head.others_ns), now_ns + UINT64_C(3600000000000));

@@ -104,7 +104,7 @@ static CUmemHandle take(size_t bytes)
 	unsigned before = spilled;
 	charged_bytes += bytes;
 	assert_int_equal(sw_spare_get(0, bytes, &handle), CUDA_SUCCESS);
-	/* Whoever works with that is slower from now on, whether it was kept or is new. */
+	/* A stream that works with that is slower from now on, whether it was kept or is new. */
 	assert_true(spilled > before);
 	return handle;
 }

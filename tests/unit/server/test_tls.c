@@ -298,7 +298,7 @@ static void test_files(void **state)
 	served.options.tls_key = other_key;
 	expect_refused("key values mismatch");
 	assert_int_equal(chmod(other_key, 0644), 0);
-	expect_refused("everybody can read it");
+	expect_refused("all users can read it");
 	served.options.tls_key = key;
 	served.options.tls_certificate = other;
 	write_text(other, "no certificate");

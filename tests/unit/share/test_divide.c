@@ -26,7 +26,7 @@ static uint64_t goal(const struct sw_divide_part *part, bool all)
 	return wanted > part->least_bytes ? wanted : part->least_bytes;
 }
 
-/* To whoever has least of those that want more; the first of equals. */
+/* To the member that has least of those that want more; the first of equals. */
 static uint64_t hand_out(struct sw_divide_part *parts, size_t count, bool all, uint64_t left)
 {
 	for (; left > 0; left--) {

@@ -1,4 +1,5 @@
-/* The processes of a job are found by whoever looks from another namespace of process numbers. */
+/* The processes of a job are found by a process that looks from another namespace of process
+ * numbers. */
 #include "share/pids.h"
 
 #include <fcntl.h>

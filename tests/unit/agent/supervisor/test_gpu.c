@@ -23,7 +23,7 @@
 #include "share/page.h"
 #include "unit/agent/harness.h"
 
-/* Something that everybody can read and the loader bears. */
+/* Something that all users can read and the loader bears. */
 #define LIBRARY "libc.so.6"
 static char library[256];
 
@@ -299,7 +299,7 @@ static void test_memory_leaves_first(void **state)
 		obey(&guest, SW_PAGE_RUNNING);
 	}
 	leave(&guest);
-	/* Whoever is gone is not waited for. */
+	/* A process that is gone is not waited for. */
 	harness_tell(&run, "suspend 7\n");
 	free_wait(&run, SW_RUN_SUSPENDED);
 	harness_tell(&run, "stop 8 0 0\n");
