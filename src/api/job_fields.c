@@ -398,24 +398,24 @@ const struct sw_field sw_job_fields[] = {
 	{"min_gpus", SW_FIELD_U32, AT(min_gpus), .min = 1, .max = SW_JOB_GPUS_MAX, .write = write_range,
 	 .about = "may shrink to this many GPUs", .option = &sw_no_option},
 	{"model", SW_FIELD_TEXT, AT(model), .min = 1, .max = SW_JOB_MODEL_MAX, .line = true, .brief = true,
-	 .about = "the name of its profile, from which `gpu_memory` comes where it was measured and is not said; unless told, that of a "
-		  "measured one (`sharewell profile`) with the job's name, else with its command",
+	 .about = "the name of its profile. `gpu_memory` comes from it where it was measured and is not said. Unless told, the measured "
+		  "profile (`sharewell profile`) of the job's name, else of its command",
 	 OPTION("model", '\0', "NAME", "its profile ('sharewell profile'); found by the job's name and command unless told")},
 	{"name", SW_FIELD_TEXT, AT(name), .min = 1, .max = SW_JOB_NAME_MAX, .line = true, .brief = true,
 	 .about = "the command's name unless told", OPTION("job-name", 'J', "NAME", "what it is called; the command's name unless told")},
 	{"on_lost", SW_FIELD_WORD, AT(on_lost), .min = SW_ON_LOST_WAIT, .words = sw_job_on_lost_names, .brief = true,
-	 .about = "where its node, or the controller, does not answer: `wait` (unless told: it runs on, and is found again) or `restart` "
-		  "(it "
-		  "is stopped when its `lease` is over, and starts anew elsewhere)",
+	 .about = "where its node, or the controller, does not answer: `wait` (unless told) or `restart`. With `wait` it runs on, and is "
+		  "found again. With `restart` it is stopped when its `lease` is over, and starts anew elsewhere",
 	 OPTION("on-lost", '\0', "WORD",
 		"when its node does not answer: it waits for the node and runs on there (unless told), or starts anew elsewhere")},
 	{"preempt", SW_FIELD_WORD, AT(preempt_by), .min = SW_PREEMPT_BY_REQUEUE, .words = sw_job_preempt_names, .brief = true,
-	 .about = "how it may be made to give its GPUs to others: `suspend` (it stands still and goes on where it was), `requeue` (it is "
-		  "stopped and starts anew) or `never`. Unless told: `suspend` for opportunistic jobs; for others `suspend` where the GPU "
-		  "runtime can move its GPU memory to the host, else `never`",
+	 .about =
+		 "how it may be made to give its GPUs to others: `suspend`, `requeue` or `never`. With `suspend` it stands still and goes "
+		 "on where it was; with `requeue` it is stopped and starts anew. Unless told, `suspend` for opportunistic jobs. For others "
+		 "`suspend` where the GPU runtime can move its GPU memory to the host, else `never`",
 	 OPTION("preempt", '\0', "HOW",
-		"how it may be made to give its GPUs to others: suspend (it goes on where it was), requeue (it starts anew), never; unless "
-		"told suspend where its GPU memory can move to the host, else never")},
+		"how it may be made to give its GPUs to others: suspend (it goes on where it was), requeue (it starts anew), never. Unless "
+		"told, suspend where its GPU memory can move to the host, else never")},
 	{"prerun", SPAN(prerun_ns), .max = SW_JOB_DURATION_MAX_NS,
 	 .about = "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU "
 		  "instead "
@@ -440,13 +440,11 @@ const struct sw_field sw_job_fields[] = {
 	 .about = "file for standard error, with the patterns of stdout; with the run unless told",
 	 OPTION("error", 'e', "FILE", "where standard error goes, with the patterns of --output; with standard output unless told")},
 	{"stdout", SW_FIELD_TEXT, AT(stdout_path), .min = 1, .max = SW_JOB_PATH_MAX, .brief = true,
-	 .about = "file for standard output, where %j is the job, %A the first job of its array, %a its index there, %x its name, %u its "
-		  "user "
-		  "(a number), %N its node, %% a percent sign; with the run unless told",
+	 .about = "file for standard output; with the run unless told. In it %j is the job, %A the first job of its array, %a its index "
+		  "there, %x its name. %u is its user (a number), %N its node, %% a percent sign",
 	 OPTION("output", 'o', "FILE",
-		"where standard output goes, with %j for the job's number, %x its name, %u its user, %N its node, %A and %a the first job "
-		"of "
-		"its array and its index there; kept for 'sharewell logs' unless told")},
+		"where standard output goes; kept for 'sharewell logs' unless told. %j is the job's number, %x its name, %u its user, %N "
+		"its node. %A and %a are the first job of its array and its index there")},
 	{"tenant", SW_FIELD_TEXT, AT(tenant), .min = 1, .max = SW_JOB_TENANT_MAX, .line = true, .brief = true,
 	 .about = "on whose quota; the user's own unless told", OPTION("tenant", 'A', "NAME", NULL)},
 	{"time_limit", SPAN(time_limit_ns), .max = SW_JOB_DURATION_MAX_NS,

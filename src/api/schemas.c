@@ -200,9 +200,8 @@ static const struct sw_api_field gpu[] = {
 	{"temperature_c", "integer", "degrees Celsius"},
 	{"sampled_at", "string", "RFC 3339"},
 	{"shut", "string",
-	 "why it takes no jobs: stranger (processes outside the queue use it), excluded (the operator keeps it back), dead (it does not "
-	 "answer "
-	 "its driver) or silent (the driver does not answer at all); null: it does"},
+	 "why it takes no jobs; null: it does. `stranger`: processes outside the queue use it. `excluded`: the operator keeps it back. "
+	 "`dead`: it does not answer its driver. `silent`: the driver does not answer at all"},
 	{"shut_by", "string", "what uses it, or what the driver says; null: nothing is known"},
 	{"shut_since", "string", "RFC 3339; not there: it takes jobs"},
 	{"strangers", "#Stranger[]", "processes outside the queue that use it"},

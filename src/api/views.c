@@ -85,14 +85,14 @@ static const struct sw_field job_details_fields[] = {
 	{"reason", SW_FIELD_TEXT, AT(reason), .max = INT32_MAX, .about = "why it waits or ended, short"},
 	{"held", SW_FIELD_BOOL, AT(held), .about = "a user holds it back"},
 	{"deep", SW_FIELD_TEXT, AT(deep), .min = 1, .max = INT32_MAX, .null = true,
-	 .about = "of one that is suspended in place: `off` (nothing of it is on its GPUs), `leaving` (on its way there), `refused` (that "
-		  "cannot be, as `reason` says); null: it was not asked for"},
+	 .about = "of one that is suspended in place; null: it was not asked for. `off`: nothing of it is on its GPUs. `leaving`: on its "
+		  "way there. `refused`: that cannot be, as `reason` says"},
 	{"moving", SW_FIELD_BOOL, AT(moving), .about = "it is on its way to its GPUs from others of the node"},
 	{"unmoved", SW_FIELD_TEXT, AT(unmoved), .min = 1, .max = INT32_MAX, .null = true,
 	 .about = "why it could not go to other GPUs when that was wished last; null: it could, or that was not wished"},
 	{"unreachable", SW_FIELD_TEXT, AT(unreachable), .min = 1, .max = INT32_MAX, .null = true,
-	 .about = "the node that does not answer, where a run of it may be alive: it goes on there, as far as is known; null: there is "
-		  "none"},
+	 .about = "the node that does not answer, where a run of it may be alive; null: there is none. The run goes on there, as far as is "
+		  "known"},
 	{"unreachable_since", SW_FIELD_MOMENT, AT(unreachable_since_ns), .write = write_moment,
 	 .about = "when that node was heard last; null"},
 	{"node", SW_FIELD_TEXT, AT(node), .min = 1, .max = INT32_MAX, .null = true,

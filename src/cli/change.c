@@ -1,5 +1,5 @@
-/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller, whether
- * jobs were given by number or chosen by name, user or state, as scancel does. */
+/* sharewell cancel, suspend, resume, requeue, hold, release: one word to the controller. Jobs are
+ * given by number or chosen by name, user or state, as scancel does. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +50,8 @@ static int take_page(void *user, json_t *jobs, struct sw_err *err)
 }
 
 /* One's own jobs, unless a user is named: a name alone never ends other users' jobs. To be
- * cancelled the latest come first, so that none is gone because what it depended on went before it;
- * all else is done in their own order, which is that in which they queue again. */
+ * cancelled the latest come first, so that none is gone because what it depended on went before it.
+ * All else is done in their own order, which is that in which they queue again. */
 static int choose(struct sw_client *client, const struct change *verb, const struct values *values, sw_cli_ids *ids, struct sw_err *err)
 {
 	SW_CLEANUP(sw_freep) char *query = NULL;
@@ -303,12 +303,11 @@ CHANGE(cancel, "Cancelled", "PD,CF,R,S,UN", false, "end jobs for good",
        "already are told, and do not keep the others.",
        "end job 12", 2);
 CHANGE(suspend, "Suspended", "CF,R", false, "take jobs off their GPUs until they are resumed",
-       "A job stands still with all its processes and goes on where it was. Its GPU memory is copied to the host by the GPU runtime. "
-       "A job without the runtime stands still only if it was submitted with --preempt suspend, and keeps its GPU memory. With --deep the "
-       "driver takes off the GPU what the runtime leaves there, and others may then have all of "
-       "its memory. 'sharewell show' says when it is off, or why that cannot be; then it is suspended as usual. A job that would lose "
-       "its run (such as one with --preempt never or requeue) is not suspended without --force: the refusal says how much it would "
-       "lose. " ALL_OR_NONE,
+       "A job stands still with all its processes and goes on where it was. Its GPU memory is copied to the host by the GPU runtime. A job "
+       "without the runtime stands still only if it was submitted with --preempt suspend, and keeps its GPU memory. With --deep the driver "
+       "takes off the GPU what the runtime leaves there, and others may then have all of its memory. 'sharewell show' says when it is off, "
+       "or why that cannot be; then it is suspended as usual. A job that would lose its run (such as one with --preempt never or requeue) "
+       "is not suspended without --force. The refusal says how much it would lose. " ALL_OR_NONE,
        "let others use the GPUs of job 12", 0);
 CHANGE(resume, "Resumed", "active", true, "let suspended or held jobs go on", ALL_OR_NONE, "let job 12 go on as soon as there is room", 2);
 CHANGE(requeue, "Requeued", "CF,R", false, "stop running jobs and let them start anew", ALL_OR_NONE,

@@ -204,10 +204,8 @@ const struct sw_cli_command sw_cli_contention = {
 	.name = "contention",
 	.about = "tell how jobs slow each other down when they share a GPU",
 	.text = "SLOWDOWN is the run time relative to that alone. TOGETHER is the work that all of them do on the GPU, as a multiple of "
-		"what one "
-		"job alone does: above 1, sharing beats one after the other.\n\n"
-		"Ways: 'slices', the driver's time slices; 'mps', at the same time under NVIDIA's MPS; 'gate', the first job guaranteed "
-		"and the "
+		"what one job alone does. Above 1, sharing beats one after the other.\n\nWays: "
+		"'slices', the driver's time slices. 'mps', at the same time under NVIDIA's MPS. 'gate', the first job guaranteed and the "
 		"others giving way to it.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),

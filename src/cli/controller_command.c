@@ -138,15 +138,14 @@ const struct sw_cli_command sw_cli_controller = {
 	.name = "controller",
 	.about = "run the controller alone: queue, policy, journal, HTTP API",
 	.text = "It listens on a UNIX socket, where the kernel names the user. With --port it listens on 127.0.0.1 as well, and with "
-		"--listen "
-		"where other machines can connect: there a token is needed, which 'sharewell token create' makes. Addresses that other "
-		"machines can reach are served with TLS alone. What a user takes is bounded (--bounds), and so is what those without a "
-		"token take: over a bound a client is told to come back later, and the commands do so by themselves. SIGHUP makes it "
-		"read tokens and certificate again. Every request is in the journal before it is answered; after a crash it goes on where "
-		"it "
-		"was. Jobs that have ended leave its memory (--keep-jobs, --keep-for); ps, history, show, why and logs then answer from "
-		"rows in "
-		"the journal's file (--keep-history), which hold all but the environment. What happened is kept for 'sim --journal' "
+		"--listen where other machines can connect. There a token is needed, which 'sharewell token create' makes. Addresses that "
+		"other machines can reach are served with TLS alone. What a user takes is bounded (--bounds), and so is what those without "
+		"a token take. Over a bound a client is told to come back later, and the commands do so by themselves. SIGHUP makes it "
+		"read "
+		"tokens and certificate again. Every request is in the journal before it is answered; after a crash it goes on where it "
+		"was. Jobs that have ended leave its memory (--keep-jobs, --keep-for). Then ps, history, show, why and logs answer from "
+		"rows in the journal's file (--keep-history). These hold all but the environment. What happened is kept for 'sim "
+		"--journal' "
 		"(--keep-events).",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_EXAMPLES(examples),

@@ -162,11 +162,11 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_move_jobs = {
 	.name = "move",
 	.about = "let running jobs go on on other GPUs of their node, without a restart",
-	.text = "The job stands still for as long as its memory takes to leave its GPUs and to come back on the others; its processes "
-		"stay, and its next "
-		"runs start wherever the scheduler says. This needs the GPU runtime and a driver that can take processes off their GPUs "
-		"(NVIDIA's from 580 on), GPUs of one kind, and a job of one process on them. Where "
-		"it cannot be, the job goes on where it was, and why is said.",
+	.text = "The job stands still for as long as its memory takes to leave its GPUs and to come back on the others. Its processes "
+		"stay, "
+		"and its next runs start wherever the scheduler says. This needs the GPU runtime and a driver that can take processes off "
+		"their GPUs (NVIDIA's from 580 on). The GPUs must be of one kind, and the job must have one process on them. Where it "
+		"cannot be, the job goes on where it was, and why is said.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -34,8 +34,8 @@ static const struct sw_cli_column gpu_columns[] = {
 	{.name = "UUID"},
 };
 
-/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*;
- * unreachable for one that does not answer; shut for one none of whose GPUs takes jobs. */
+/* As sinfo has them: idle, mix, alloc; drain and drng (with jobs) for a closed one; down*. Others
+ * are unreachable for one that does not answer, and shut for one none of whose GPUs takes jobs. */
 static const char *state_of(const json_t *node)
 {
 	int64_t gpus = sw_cli_number(node, "gpus", 0), spare = sw_cli_number(node, "gpus_free", 0);
@@ -186,8 +186,9 @@ static const struct sw_cli_option options[] = {
 
 static const struct sw_cli_option operands[] = {
 	{"ACTION", .kind = SW_CLI_TEXT,
-	 .about = "drain: the node takes no more jobs; resume: it does again; remove: a node that does not answer is given up; without "
-		  "one, all are listed",
+	 .about =
+		 "drain: the node takes no more jobs; resume: it does again; remove: a node that does not answer is given up. Without one, "
+		 "all are listed",
 	 .offset = offsetof(struct values, action)},
 	{"NODE", .kind = SW_CLI_TEXT, .about = "which one", .offset = offsetof(struct values, node)},
 };
@@ -202,15 +203,16 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_nodes = {
 	.name = "nodes",
 	.about = "list nodes and their GPUs; close one to new jobs",
-	.text = "States: idle (all GPUs are free), mix (some), alloc (none), drain and drng (closed to new jobs, without and with some "
-		"that still run), unreachable (its agent is not heard; its jobs go on, as far as is known, and keep their GPUs), shut "
-		"(none of its GPUs takes jobs), down*. GPUs that processes outside the queue use take no jobs while those stay; nor do "
-		"GPUs that do not answer their driver, and those that the operator keeps back. "
-		"remove gives up a node that is unreachable: its jobs end as lost, with the state NODE_FAIL, but those with --on-lost "
-		"restart start anew elsewhere when their lease is over. What ran there may still be running; if the node comes back, it is "
-		"stopped. A node on which jobs keep failing for reasons of its own is closed without being told, while others "
-		"stay open; resume "
-		"opens it. Only operators drain, resume and remove.",
+	.text = "States: idle (all GPUs are free), mix (some), alloc (none), drain, drng, shut (none of its GPUs takes jobs), unreachable, "
+		"down*. Nodes in drain and drng are closed to new jobs; in drng some jobs still run. The agent of a node that is "
+		"unreachable is not heard; its jobs go on, as far as is known, and keep their GPUs. GPUs that processes outside the queue "
+		"use take no jobs while those stay. Nor do GPUs that do not answer their driver, and those that the operator keeps back. "
+		"'remove' gives up a node that is unreachable: its jobs end as lost, with the state NODE_FAIL. Those with --on-lost "
+		"restart "
+		"start anew elsewhere when their lease is over. What ran there may still be running; if the node comes back, it is "
+		"stopped. "
+		"A node on which jobs keep failing for reasons of its own is closed, while others stay open. 'resume' opens it. Only "
+		"operators drain, resume and remove.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -375,17 +375,16 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_profile = {
 	.name = "profile",
 	.about = "measure what a program needs and uses, and remember it",
-	.text = "The program runs once, alone, under the GPU runtime: how long an iteration takes, how much of the time the GPU is busy, "
-		"the "
-		"GPU memory at most and at least, what it copies, and what it takes of the host. Without a GPU only the last is measured, "
-		"and what is missing is said.\n\n"
-		"With --counters it runs again, under NVIDIA's Nsight Compute, until the kernels of one iteration were measured; that may "
-		"take "
+	.text = "The program runs once, alone, under the GPU runtime. Measured are how long an iteration takes, how much of the time the "
+		"GPU is busy, and the GPU memory at most and at least. So are what it copies, and what it takes of the host. Without a GPU "
+		"only the last is measured, and what is missing is said.\n\nWith "
+		"--counters it runs again, under NVIDIA's Nsight Compute, until the kernels of one iteration were measured; that may take "
 		"minutes, whatever --seconds says. What they use of the SMs, the memory pipeline, the L2 and the DRAM is weighed by their "
-		"time. Without, these figures are those of the built-in profile of that name, else of the default.\n\n"
-		"What was measured is kept in the file profiles.yaml of the state folder; of several runs the medians count, of the latest "
-		"nine. 'sharewell contention' and jobs that are submitted find a profile by its name and by its command, before the "
-		"built-in ones.",
+		"time. Without, these figures are those of the built-in profile of that name, else of the default.\n\nWhat "
+		"was measured is kept in the file profiles.yaml of the state folder; of several runs the medians count, of the latest "
+		"nine. "
+		"'sharewell contention' and jobs that are submitted find a profile by its name and by its command, before the built-in "
+		"ones.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -192,13 +192,11 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_ps = {
 	.name = "ps",
 	.about = "list the jobs that wait and run",
-	.text = "States are Slurm's: PD pending, CF configuring (it has its GPUs, but they are being freed or the job is starting), R "
-		"running, S suspended, CG completing (over, but processes of it are still stopping), CD completed, F failed, CA cancelled, "
-		"TO timeout, "
-		"NF node failure, OOM out of "
-		"memory. Behind a node stand the GPUs in use there; in brackets, why a job waits ('sharewell why JOB' says it in a "
-		"sentence). Of other people's jobs you "
-		"see only that they are there.",
+	.text = "States are Slurm's: PD pending, CF configuring, R running, S suspended, CG completing, CD completed. A job that did not "
+		"end well is F failed, CA cancelled, TO timeout, NF node failure or OOM out of memory. A job that is configuring has its "
+		"GPUs, but they are being freed or the job is starting. One that is completing is over, but processes of it are still "
+		"stopping. Behind a node stand the GPUs in use there; in brackets, why a job waits ('sharewell why JOB' says it in a "
+		"sentence). Of other people's jobs you see only that they are there.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_EXAMPLES(examples),
 	.values_size = sizeof(struct values),

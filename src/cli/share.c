@@ -1,7 +1,7 @@
 /* sharewell share: a program under the GPU runtime, on a machine that needs no cluster.
  *
- * The page of each such program lies in a folder of the user's own, under the share's name; --list,
- * --suspend, --resume, --limit and --profile find it there. The file goes when the program ends;
+ * The page of each such program lies in a folder of the user's own, under the share's name. There
+ * --list, --suspend, --resume, --limit and --profile find it. The file goes when the program ends;
  * one that was left behind is removed by the next --list.
  */
 #include <stdio.h>
@@ -338,17 +338,14 @@ const struct sw_cli_command sw_cli_share = {
 	.name = "share",
 	.about = "run a program so that it can share a GPU; no cluster needed",
 	.text = "The program is not changed and need not know: a library is put between it and the CUDA driver. Its GPU memory can be "
-		"limited while it runs, "
-		"and it can be suspended, which copies its memory to the host and frees the GPU, and resumed, bit for bit, at the same "
-		"addresses.\n\n"
-		"Several programs of one user share the GPUs by themselves. Guaranteed ones have their memory and their time; "
-		"opportunistic ones work in "
-		"what is left: they make room when a guaranteed one needs more memory, and keep out of its way by a rule: 'yield' works "
-		"only in its "
-		"idle times, 'antman' and 'tgs' take as much time as does not slow it down. Programs of one class that do not fit into the "
-		"GPU's "
-		"memory take turns.\n\n"
-		"It is a promise between programs of good will, not a wall: a program that insists can go around it.",
+		"limited while it runs. It can be suspended, which copies its memory to the host and frees the GPU. It is resumed bit for "
+		"bit, at the same addresses.\n\nSeveral "
+		"programs of one user share the GPUs by themselves. Guaranteed ones have their memory and their time; opportunistic ones "
+		"work in what is left. They make room when a guaranteed one needs more memory, and keep out of its way by a rule. 'yield' "
+		"works only in its idle times; 'antman' and 'tgs' take as much time as does not slow it down. Programs of one class that "
+		"do "
+		"not fit into the GPU's memory take turns.\n\nIt "
+		"is a promise between programs of good will, not a wall: a program that insists can go around it.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -158,7 +158,7 @@ static void warn(struct keeper *keeper, uint32_t gpu, const struct sw_outside *o
 	if (outside->processes == 0 || keeper->warned)
 		return;
 	keeper->warned = true;
-	sw_cli_print_note("process %d uses GPU %u outside the runtime (%.2f GiB): limits do not hold for it, and it is not suspended. "
+	sw_cli_print_note("process %d uses GPU %u outside the runtime (%.2f GiB). Limits do not hold for it, and it is not suspended. "
 			  "docs/gpu.md says how that comes about.",
 			  (int)outside->pid, gpu, (double)outside->bytes / (1 << 30));
 }

@@ -154,8 +154,8 @@ static bool policy_stops(struct sw_client *client)
 }
 
 /* What follows from the rule by which a job may be stopped, in one line, where the owner may have
- * expected something else: one that asks for lent GPUs and never gets them; and, for a person at a
- * terminal, one that says nothing under a policy that would stop jobs. */
+ * expected something else. That is a job that asks for lent GPUs and never gets them. For a person
+ * at a terminal it is also one that says nothing under a policy that would stop jobs. */
 static void note_rule(struct sw_client *client, const json_t *jobs)
 {
 	const char *plain = NULL;
@@ -164,9 +164,9 @@ static void note_rule(struct sw_client *client, const json_t *jobs)
 		const char *class_name = sw_cli_text(job, "class", "guaranteed"), *rule = rule_of(job);
 		bool is_auto = strcmp(class_name, "auto") == 0;
 		if (rule != NULL ? strcmp(rule, "never") == 0 : is_auto) {
-			sw_cli_print_note(
-				"it runs on GPUs of its own alone, never on GPUs that are lent; --preempt suspend or requeue would let it "
-				"run there and make way");
+			sw_cli_print_note("it runs on GPUs of its own alone, never on lent ones; with --preempt suspend or requeue it "
+					  "would run there "
+					  "and make way");
 			return;
 		}
 		if (rule == NULL && strcmp(class_name, "guaranteed") == 0)
@@ -263,10 +263,11 @@ const struct sw_cli_command sw_cli_submit = {
 	.name = "submit",
 	.about = "submit a job: a command, a script, or a job file",
 	.text = "The job runs where you are and with your environment. Options end at the command; '--' before it makes sure of that. In a "
-		"script, lines that begin "
-		"with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line win.\n\n"
-		"A running job is never stopped so that it loses work, unless you allow that. Unless told, it may be suspended where the "
-		"GPU runtime can move its GPU memory to the host: it stands still and goes on where it was. Where that cannot be, it runs "
+		"script, lines that begin with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line "
+		"win.\n\nA "
+		"running job is never stopped so that it loses work, unless you allow that. Unless told, it may be suspended where the GPU "
+		"runtime can move its GPU memory to the host. It stands still then, and goes on where it was. Where that cannot be, it "
+		"runs "
 		"to its end. --preempt suspend, the rule of opportunistic jobs: it may stand still in any case. --preempt requeue: it gets "
 		"its signal and its grace time and starts anew. --preempt never: it runs to its end. Only jobs with suspend or requeue run "
 		"on GPUs that are lent. With --no-requeue a job is never started a second time.",

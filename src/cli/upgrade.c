@@ -57,11 +57,9 @@ const struct sw_cli_command sw_cli_upgrade = {
 	.name = "upgrade",
 	.about = "let the jobs of version 0.1 on this machine go on while it is replaced",
 	.text = "Supervisors of version 0.1 kill their job some 25 s after agent or controller are gone. This tells all of this machine "
-		"that "
-		"they need not, before anything is stopped: run it with the new program while the old one is still up, then stop the old "
-		"one and start the new one. Jobs that start in between are not told; stop the old one within 20 s, or drain the node "
-		"first. "
-		"Later versions need none of this.",
+		"that they need not, before anything is stopped. Run it with the new program while the old one is still up. Then stop the "
+		"old one and start the new one. Jobs that start in between are not told; stop the old one within 20 s, or drain the node "
+		"first. Later versions need none of this.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_EXAMPLES(examples),
 	.values_size = sizeof(struct values),

@@ -56,8 +56,8 @@ const struct sw_cli_command sw_cli_wait = {
 	.name = "wait",
 	.about = "wait until jobs have ended",
 	.text = "Prints number, state and exit code of each, in their order; the exit status is the highest of theirs. It waits through "
-		"restarts of the controller. Why the job that is next in their order does not run is said on standard error, unless "
-		"--quiet or --json is given; with those nothing is polled.",
+		"restarts of the controller. Standard error says why the job that is next in their order does not run. With --quiet or "
+		"--json it does not, and nothing is polled.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

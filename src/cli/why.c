@@ -89,9 +89,10 @@ const struct sw_cli_command sw_cli_why = {
 	.about = "say in one sentence why a job waits, or how it ended",
 	.text = "Of a job that waits, also when it will probably start. The controller runs a copy of its scheduler ahead from the "
 		"present, "
-		"so all users get the same estimate. How long jobs run is taken from what their owners expect, else from their time "
-		"limits, else from earlier jobs of the same user and name, else from all earlier jobs. The estimate says which of these "
-		"it rests on.",
+		"so all users get the same estimate. How long jobs run is taken from what their owners expect, or else from their time "
+		"limits. Without these it is taken from earlier jobs of the same user and name, or else from all earlier jobs. The "
+		"estimate "
+		"says which of these it rests on.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -90,8 +90,9 @@ static const struct sw_cli_example examples[] = {
 const struct sw_cli_command sw_cli_world = {
 	.name = "world",
 	.about = "show or change the terms of the live cluster",
-	.text = "A world file says how long a job runs before it may be preempted, how jobs may be stopped whose owners said nothing, and "
-		"what is possible. 'sharewell sim --world' takes the same file. Jobs that run stay. Only operators change it.",
+	.text = "A world file says how long a job runs before it may be preempted, and what is possible. It also says how jobs may be "
+		"stopped whose owners said nothing. 'sharewell sim --world' takes the same file. Jobs that run stay. Only operators change "
+		"it.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

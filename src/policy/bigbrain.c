@@ -2,17 +2,18 @@
  * special case of one device.
  *
  * Jobs stand in line by submit time. The first one goes whole to a GPU that runs fewer than `k`
- * whole jobs and has memory for one more process: to the one with the fewest residents, then the
- * most room. Where there is none the splitter is asked for parts over what is left, at most `slots`
- * parts of split jobs on a GPU, and the job starts so if it is predicted to be done earlier than if
- * it waited for the end of a whole job (split or wait). A split job becomes whole as soon as that
- * saves more than the restart costs. No job is promised compute: jobs that share a GPU take turns.
+ * whole jobs and has memory for one more process. Of these it takes the one with the fewest
+ * residents, then the most room. Where there is none the splitter is asked for parts over what is
+ * left, at most `slots` parts of split jobs on a GPU. The alternative is to wait for the end of a
+ * whole job (split or wait). The job starts split if it is predicted to be done earlier so. A split
+ * job becomes whole as soon as that saves more than the restart costs. No job is promised compute:
+ * jobs that share a GPU take turns.
  *
  * Jobs that ask for several GPUs take free ones by the placement rule, else GPUs of one node as
  * above. Jobs that do not say how much memory they need take free GPUs only. Neither is split.
  *
- * Invariants: a GPU runs at most `k` whole jobs (one of several GPUs counts on each) that this
- * policy put there, and at most `slots` parts.
+ * Invariants: of jobs that this policy put there a GPU runs at most `k` whole ones and at most
+ * `slots` parts. A whole job of several GPUs counts on each.
  */
 #include <sharewell/policy.h>
 
@@ -177,8 +178,7 @@ static void explain_place(struct sw_view *view, const struct sw_job *job, char *
 	const char *unit = large ? "GiB" : "MiB";
 	if (job->gpus > 1)
 		snprintf(text, size,
-			 "it needs %u GPUs; %u %s free, and no node has so many with room for its %llu %s that run fewer than %lld whole "
-			 "jobs",
+			 "it needs %u GPUs and %u %s free; no node has so many with room for its %llu %s and fewer than %lld whole jobs",
 			 job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)), amount, unit, k);
 	else if (!sw_bigbrain_find_split(view, job, &split))
 		snprintf(text, size,
@@ -186,8 +186,7 @@ static void explain_place(struct sw_view *view, const struct sw_job *job, char *
 			 amount, unit, k);
 	else if (whole != SW_TIME_NEVER)
 		snprintf(text, size,
-			 "a GPU has a place for it in about %lld s, and waiting for that is quicker than to run split now, %u.%02u times "
-			 "as slow",
+			 "a GPU has a place for it in about %lld s; that is quicker than to run split now, %u.%02u times as slow",
 			 (long long)(wait / SECOND), split.step_milli / 1000, split.step_milli % 1000 / 10);
 	else
 		snprintf(text, size, "no GPU with room for its %llu %s runs fewer than %lld whole jobs", amount, unit, k);

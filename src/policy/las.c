@@ -1,14 +1,14 @@
 /* Least attained service in two dimensions (Tiresias): GPU time used so far decides, and
  * durations need not be known.
  *
- * Discretised: queues with thresholds on attained GPU time. A job enters the first queue,
- * moves down when it has used a queue's threshold, and strict priority rules between queues;
- * within a queue, running jobs by the time they started, then waiting ones. So two jobs of
- * one queue do not take turns for ever. Without thresholds: plain least attained service,
- * compared anew every `tick`.
+ * Discretised: queues with thresholds on attained GPU time. A job enters the first queue and moves
+ * down when it has used a queue's threshold. Strict priority rules between queues. Within a queue,
+ * running jobs go by the time they started, then waiting ones. So two jobs of one queue do not take
+ * turns for ever. Without thresholds: plain least attained service, compared anew every `tick`.
  *
- * Promotion: a job below the first queue that has waited `promote` times as long as it has run
- * since it last entered the first queue goes back there, with both counts at zero. 0: never.
+ * Promotion: count from when a job last entered the first queue. One below that queue that has
+ * waited `promote` times as long as it has run goes back to the first one, with both counts at
+ * zero. 0: never.
  */
 #include <sharewell/policy.h>
 
@@ -166,8 +166,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 			 used_s, SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
 		snprintf(text, size,
-			 "it is in queue %u of %zu with %lld GPU-seconds used, and jobs of earlier queues or ahead in its own hold the "
-			 "GPUs; it needs %u and %u %s free",
+			 "it is in queue %u of %zu (%lld GPU-seconds used), and jobs ahead of it hold the GPUs; it needs %u and %u %s free",
 			 account->level + 1, queues_count, used_s, job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)));
 }
 

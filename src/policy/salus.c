@@ -3,13 +3,13 @@
  *
  * Of its memory a job keeps a part between iterations, its floor P; the rest, E, it needs only
  * while it works. The GPUs that a job started on are a room; others that ask for as many GPUs may
- * join it. A room has lanes: a lane is memory that is large enough for the E of any of its members,
+ * join it. A room has lanes. A lane is memory that is large enough for the E of any of its members,
  * of which one at a time works. So
  *
  *	the sum of all P, plus the sum of all lanes, is at most the memory of the GPU
  *
  * and whichever jobs work in whichever lane, there is enough. A job that does not work is paused
- * where it is: nothing is copied, so a turn costs the same whatever the size of a job. The lanes of
+ * where it is. Nothing is copied, so a turn costs the same whatever the size of a job. The lanes of
  * a room work at the same time.
  *
  * A job that comes takes free GPUs by the placement rule. Where there are none, of
@@ -19,14 +19,15 @@
  *	3. else a lane that grows to E, if there is memory for that and P;
  *	else it queues.
  * In a choice of rooms the one with the fewest jobs is taken. When a job leaves, its lane shrinks,
- * jobs of the queue are tried there, and then members that stand still get a lane of their own if
+ * and jobs of the queue are tried there. Then members that stand still get a lane of their own if
  * one has become possible.
  *
- * Inside a lane, by `order`: fair is the one that worked least, for a turn at a time; fifo the one
- * that came first; srtf the one that has least to do; pack is fifo with as many lanes as there is
- * room for, whatever `lanes` says. The queue is in the same order. Turns of all rooms end together,
- * at multiples of `turn`: it stands for the end of an iteration, of which there are too many to
- * decide each. A job that waited for `patience` is not overtaken, so that large jobs do not starve.
+ * Inside a lane, by `order`. Fair is the one that worked least, for a turn at a time. Fifo is the
+ * one that came first, and srtf the one that has least to do. Pack is fifo with as many lanes as
+ * there is room for, whatever `lanes` says. The queue is in the same order. Turns of all rooms end
+ * together, at multiples of `turn`. It stands for the end of an iteration, of which there are too
+ * many to decide each. A job that waited for `patience` is not overtaken, so that large jobs do not
+ * starve.
  *
  * A job that does not say how much memory it needs, or cannot be paused, has its GPUs for itself.
  * Of one of which it is not known what it keeps, P is all of it, and its lane has no size. What
@@ -117,7 +118,7 @@ static bool is_at_home(struct sw_view *view, const struct sw_job *job)
 	return room->count == 1;
 }
 
-/* Those that we start are in their rooms already, and have lost their alarm; the others were moved
+/* Those that we start are in their rooms already, and have lost their alarm. The others were moved
  * away, or ran when this policy was put in charge. */
 static void started(struct sw_view *view, const struct sw_job *job)
 {
@@ -314,8 +315,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
 		snprintf(text, size,
-			 "it needs %u GPU%s, %u %s idle, and no others have room for the %llu MiB that it keeps on each of them beside the "
-			 "lanes",
+			 "it needs %u GPU%s and %u %s idle; no others have room beside their lanes for the %llu MiB that it keeps",
 			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)), (unsigned long long)(sw_job_floor(job) >> 20));
 }
 

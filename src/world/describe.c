@@ -67,8 +67,8 @@ static void say_sharing(FILE *out, const struct sw_world *world)
 		fputs("  sharing: jobs on one GPU slow each other down, by their models' profiles\n", out);
 	else
 		fprintf(out,
-			"  sharing: jobs on one GPU slow each other down, by their models' profiles; opportunistic ones get time "
-			"in which guaranteed ones are idle, and cost them %" PRId64 ".%" PRId64 " %%\n",
+			"  sharing: jobs on one GPU slow each other down, by their models' profiles; opportunistic ones get the idle time "
+			"of guaranteed ones, and cost them %" PRId64 ".%" PRId64 " %%\n",
 			(world->gate_milli - 1000) / 10, (world->gate_milli - 1000) % 10);
 	if (world->split_milli != 0)
 		fprintf(out, "  splitting: a step of a job in two parts takes %" PRId64 ".%03" PRId64 " times as long as whole\n",

@@ -69,7 +69,7 @@ works 'a script says it too' '' submit job.sh
 
 # What the rule means is said where it may surprise: to scripts only for jobs that ask for lent GPUs and never get them, to people at a terminal also for plain ones.
 run submit --class auto --hold -- true
-[ "$status" -eq 0 ] && err_has 'never on GPUs that are lent'
+[ "$status" -eq 0 ] && err_has 'never on lent ones'
 said $? 'a job that would run on lent GPUs, and may not be stopped, hears that it never does' out err
 works 'one that may be stopped hears nothing' '' submit --class auto --preempt suspend --hold -- true
 works 'nor do programs that read JSON' '' submit --json --class auto --hold -- true

@@ -164,8 +164,8 @@ static void test_gangs_share(void **state)
 	assert_string_equal(rig_place(&rig, second), "0:3");
 	assert_int_equal(rig_state(&rig, third), SW_JOB_WAITING);
 	sw_engine_explain(rig.engine, (struct sw_job_id){third}, text, sizeof text);
-	assert_non_null(strstr(
-		text, "it needs 2 GPUs; 0 are free, and no node has so many with room for its 10 GiB that run fewer than 2 whole jobs"));
+	assert_non_null(
+		strstr(text, "it needs 2 GPUs and 0 are free; no node has so many with room for its 10 GiB and fewer than 2 whole jobs"));
 	rig_close(&rig);
 }
 
@@ -348,9 +348,8 @@ static void test_why(void **state)
 	submit(&rig, 0, 30, 300);
 	submit(&rig, 0, 30, 300);
 	uint32_t waits = submit(&rig, 0, 20, 100), behind = submit(&rig, 0, 20, 100);
-	assert_non_null(strstr(
-		why(&rig, waits),
-		"a GPU has a place for it in about 300 s, and waiting for that is quicker than to run split now, 4.50 times as slow"));
+	assert_non_null(strstr(why(&rig, waits),
+			       "a GPU has a place for it in about 300 s; that is quicker than to run split now, 4.50 times as slow"));
 	assert_non_null(strstr(why(&rig, behind), "an earlier job is ahead of it in the line and has no place yet"));
 	rig_close(&rig);
 	open_bigbrain(&rig, two, 1, 0, (const char *const[]){"k=1", NULL});
