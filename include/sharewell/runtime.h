@@ -3,23 +3,24 @@
  *
  * The starter of the job makes the file (sw_page in src/agent) and hands its path over as
  * SHAREWELL_GPU; libsharewell-gpu.so, preloaded into each process, maps it. There is no message and
- * no daemon that must be alive: a wish is a store and a futex wake, death is seen by the kernel
- * dropping a lock, and the right to touch a job is the right to open its file.
+ * no daemon that must be alive. A wish is a store and a futex wake, and the kernel shows a death by
+ * dropping a lock. The right to touch a job is the right to open its file.
  *
- * Locks (open file description locks on bytes of the file): byte 0 is held by the coordinator while
- * it lives; byte 1 + n by the process in slot n; the byte after those by a process that measures
- * something on a GPU, which no process waits for; and the last one by processes that are about to
- * use the job's GPUs, together, or by a coordinator that moves the job to others, alone.
+ * Locks are open file description locks on bytes of the file. Byte 0 is held by the coordinator
+ * while it lives, and byte 1 + n by the process in slot n. The byte after those is held by a
+ * process that measures something on a GPU, which no process waits for. The last one is held
+ * together by processes that are about to use the job's GPUs. A coordinator that moves the job to
+ * others holds it alone.
  *
  * Invariants:
- *  1. a slot is written by its process only, while it holds the slot's lock; after that, by a
+ *  1. a slot is written by its process only, while it holds the slot's lock. After that, by a
  *     process that finds the lock free and clears the slot. But for `state` between
  *     SW_PAGE_SUSPENDED and SW_PAGE_CHECKPOINTED, which its coordinator writes;
- *  2. what a job holds on a GPU is the sum over its slots; a process raises its own figure first
+ *  2. what a job holds on a GPU is the sum over its slots. A process raises its own figure first
  *     and looks at the sum then, so that the limit is never passed;
  *  3. every field is read and written with atomic operations, or before it is shared. UUIDs change
  *     only while all processes of the job are SW_PAGE_CHECKPOINTED and no other is about to use its
- *     GPUs: then the job has moved, and what is known of each of its GPUs is true of another one;
+ *     GPUs. Then the job has moved, and what is known of each of its GPUs is true of another one;
  *  4. no other user opens a page: a process that can only read a file can lock it too. What
  *     jobs of other users must know stands in a second file (SW_PAGE_TOLD), which no process locks.
  */
@@ -163,7 +164,7 @@ struct sw_page {
 	struct sw_page_slot slots[SW_PAGE_SLOTS];
 };
 
-/* Both are as version 0.1 has them: its jobs may outlive its agent, and a process of such a job
+/* Both are as version 0.1 has them. Its jobs may outlive its agent, and a process of such a job
  * gets the library that is there when it starts. */
 _Static_assert(sizeof(struct sw_page_slot) == 816, "format 3");
 _Static_assert(offsetof(struct sw_page, format) == 8 && offsetof(struct sw_page, serial) == 16 && offsetof(struct sw_page, want) == 20,
@@ -193,10 +194,10 @@ _Static_assert(sizeof(struct sw_page) == 838984, "format 3");
  *
  * No process maps it: a program could shorten it, and a mapping would kill a process that looks at
  * it. Words are read and written one by one, as the kernel does in one piece. Byte n of it is
- * locked (open file description lock) by the process in slot n, for as long as that lives; a
+ * locked (open file description lock) by the process in slot n, for as long as that lives. A
  * process that finds the lock free may clear the slot. A process raises its own figure first and
  * looks at the sum then, so that `most_bytes` is never passed. Byte SW_HOST_LEDGER_SLOTS is locked,
- * to be read, by those that make some just now: while the driver pins memory, calls of every
+ * to be read, by those that make some just now. While the driver pins memory, calls of every
  * program on the machine wait for it. */
 #define SW_HOST_LEDGER_MAGIC 0x72676477536877u
 #define SW_HOST_LEDGER_FORMAT 1u

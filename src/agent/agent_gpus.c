@@ -2,7 +2,7 @@
  * as that and not as gone.
  *
  * The sampler lists the GPUs that answer. Those that were there before are kept in the file
- * gpus.json: while the driver says that some do not answer, or does not answer itself, they stay in
+ * gpus.json. While the driver says that some do not answer, or does not answer itself, they stay in
  * the inventory and take no jobs. When it answers and has fewer, they are gone. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -219,7 +219,7 @@ static int open_first(struct sw_agent *agent, char about[400], struct sw_err *er
 }
 
 /* The first one. Where GPUs are known to be here, the agent starts also without a driver that
- * answers, and without a GPU that was to be kept back. */
+ * answers. It starts without a GPU that was to be kept back, too. */
 static int start(struct sw_agent *agent, struct sw_err *err)
 {
 	struct sw_err why = {0};

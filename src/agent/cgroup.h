@@ -1,5 +1,5 @@
-/* Control groups (version 2) for runs, where the system lets us have them: limits of memory and
- * processor, and one call that kills all of it. */
+/* Control groups (version 2) for runs, where the system lets us have them. They give limits of
+ * memory and processor, and one call that kills all of it. */
 #ifndef SW_AGENT_CGROUP_H
 #define SW_AGENT_CGROUP_H
 

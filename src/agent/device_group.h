@@ -1,7 +1,7 @@
-/* Keeps the processes of a control group (version 2) to some of the machine's NVIDIA GPUs: a
- * program of the kernel that refuses to open the device files of the others. The files that are
- * for all GPUs stay open to all (nvidiactl, nvidia-modeset, nvidia-uvm, caps). Needs root, and
- * a kernel that lets us.
+/* Keeps the processes of a control group (version 2) to some of the machine's NVIDIA GPUs. It is a
+ * program of the kernel that refuses to open the device files of the others. The files that are for
+ * all GPUs stay open to all (nvidiactl, nvidia-modeset, nvidia-uvm, caps). Needs root, and a kernel
+ * that lets us.
  */
 #ifndef SW_AGENT_DEVICE_GROUP_H
 #define SW_AGENT_DEVICE_GROUP_H

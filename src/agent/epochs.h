@@ -1,5 +1,5 @@
-/* Which runs there were after their folders are gone, so that none is ever started again: a file of
- * lines "job epoch", and the one before it. */
+/* Which runs there were after their folders are gone, so that none is ever started again. It is a
+ * file of lines "job epoch", and the one before it. */
 #ifndef SW_AGENT_EPOCHS_H
 #define SW_AGENT_EPOCHS_H
 

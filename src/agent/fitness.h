@@ -6,9 +6,9 @@
  *  2. Processes that draw, and services of the driver, count only from `small_bytes` on: a screen
  *     is no reason to keep a GPU back.
  *  3. A process that is ending, and memory that no process known here holds, count only once they
- *     have stayed: a run of ours may just have ended.
+ *     have stayed. A run of ours may just have ended.
  *  4. Where the driver does not name its processes, as in containers, memory beyond what runs of
- *     ours hold is the evidence; where those do not say how much they hold, there is none.
+ *     ours hold is the evidence. Where those do not say how much they hold, there is none.
  *  5. A GPU that does not answer is shut, and opens FREE_NS after it answers again.
  */
 #ifndef SW_AGENT_FITNESS_H

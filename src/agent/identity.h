@@ -3,7 +3,7 @@
  *
  * An agent that starts again in its folder is the same agent, and finds its runs there. Another
  * folder is another agent, whatever the node is called. So is a copy of the folder on another
- * machine: the machine is kept beside the id, and where it differs the id is made anew.
+ * machine. The machine is kept beside the id, and where it differs the id is made anew.
  */
 #ifndef SW_AGENT_IDENTITY_H
 #define SW_AGENT_IDENTITY_H

@@ -29,7 +29,7 @@ struct sw_lodgers {
 /* Fills in all but the memory and whether it draws. `kind` is never SW_LODGER_OURS: whose it is, is
  * for the caller to say. */
 void sw_lodgers_look(struct sw_lodgers *lodgers, uint32_t pid, struct sw_lodger_view *ret_lodger);
-/* Whether the process is in a control group below this one, which goes by its path in the tree of
+/* Whether the process is in a control group below this one. That goes by its path in the tree of
  * groups, not by a name: any user can make groups of any name below his own. "": no process is. */
 bool sw_lodger_is_in_group(uint32_t pid, const char *group);
 /* The same by a line of /proc/<pid>/cgroup. */

@@ -1,5 +1,6 @@
-/* What follows when a sampler hangs in its driver, ends or speaks: when the next one starts, which
- * GPUs it leaves out, and whether the driver as a whole counts as silent. Pure: the time comes in.
+/* What follows when a sampler hangs in its driver, ends or speaks. It says when the next one
+ * starts, which GPUs it leaves out, and whether the driver as a whole counts as silent. Pure: the
+ * time comes in.
  *
  *  1. A GPU in whose call a sampler hung is left out, and asked again after growing pauses. While
  *     samplers hang on, it is asked again only while one more sampler may be started afterwards.

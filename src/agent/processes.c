@@ -215,8 +215,8 @@ static bool has_stopped_thread(pid_t pid)
 	return stopped && !moves;
 }
 
-/* A process that waits in the kernel, for a disk or for a child made by vfork() that stands still
- * itself, stops when it leaves it: it runs no code of its own before. */
+/* A process may wait in the kernel, for a disk or for a child made by vfork() that stands still
+ * itself. It stops when it leaves the kernel, and runs no code of its own before. */
 static bool is_stopped(const struct sw_process *process)
 {
 	if (process->state == 'T' || process->state == 't')

@@ -41,9 +41,9 @@ void sw_processes_release(struct sw_processes *processes);
 /* Chooses the descendants of `root`, without itself and without those in `except` and their
  * descendants (0 behind the last; NULL: no exception). Returns how many live. */
 size_t sw_processes_choose_tree(struct sw_processes *processes, pid_t root, const pid_t *except);
-/* Chooses those of a run without a supervisor, without `except`: that have the whole entry
- * `mark` ("NAME=value") in their environment, and those in its session (NULL: not known).
- * Returns how many live. */
+/* Chooses those of a run without a supervisor, without `except`. They have the whole entry `mark`
+ * ("NAME=value") in their environment, or are in its session (NULL: not known). Returns how many
+ * live. */
 size_t sw_processes_choose_run(struct sw_processes *processes, const char *mark, const struct sw_session *session, pid_t except);
 /* Whether all that are chosen are stopped or dead. */
 bool sw_processes_are_stopped(const struct sw_processes *processes);

@@ -1,4 +1,4 @@
-/* Lets the runs of a node go on without agent and controller, before version 0.1 is stopped: its
+/* Lets the runs of a node go on without agent and controller, before version 0.1 is stopped. Its
  * supervisors kill their jobs some 25 s after the last word. */
 #ifndef SW_AGENT_RENEW_H
 #define SW_AGENT_RENEW_H

@@ -1,9 +1,9 @@
 /* A child process of the agent that looks at GPUs and processes, since drivers may take long to
- * answer. What it sees comes as lines over a pipe: the first says how the GPUs could be opened;
- * each of the others is the JSON of a sync with samples and the GPUs that take no jobs, the first
- * of them with the inventory.
+ * answer. What it sees comes as lines over a pipe. The first says how the GPUs could be opened.
+ * Each of the others is the JSON of a sync with samples and the GPUs that take no jobs. The first
+ * of them has the inventory, too.
  *
- * A driver that hangs cannot be asked why: the page tells which GPU it was asked about, so that the
+ * A driver that hangs cannot be asked why. The page tells which GPU it was asked about, so that the
  * next sampler can leave that one out. */
 #ifndef SW_AGENT_SAMPLER_H
 #define SW_AGENT_SAMPLER_H

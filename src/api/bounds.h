@@ -1,5 +1,5 @@
-/* What an order of a run (sync.h) may carry: what a request for a job may say, and what is added
- * to it on the way. A test makes an order of each bound of a request's table. */
+/* What an order of a run (sync.h) may carry. That is what a request for a job may say, and what is
+ * added to it on the way. A test makes an order of each bound of a request's table. */
 #ifndef SW_API_BOUNDS_H
 #define SW_API_BOUNDS_H
 

@@ -1,12 +1,12 @@
 /* Every struct that travels has one table of its fields. From the table come its decoder, its
- * encoder, its bounds, its description in OpenAPI and docs/api.md, and, of a job, the
- * keys of a job file and the options of the command line.
+ * encoder, its bounds, and its description in OpenAPI and docs/api.md. Of a job, so do the keys of
+ * a job file and the options of the command line.
  *
  * A new field is a line of its table and the code that uses it.
  *
  * A field that the JSON does not have, or has as null, leaves the struct as it was: defaults are
- * written before. A field that the table does not have is ignored by the decoder of
- * structs from programs, and refused by the one of structs from people.
+ * written before. A decoder of structs from programs ignores a field that the table does not have.
+ * One of structs from people refuses it.
  */
 #ifndef SW_API_FIELDS_H
 #define SW_API_FIELDS_H

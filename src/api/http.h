@@ -1,9 +1,9 @@
 /* The head of an HTTP/1.1 request from bytes, and the first line of an answer. Pure; the
  * sockets are the controller's.
  *
- * Strict where leniency lets two readers of one stream disagree: lines end with CR LF, header names
- * stand directly before their colon, a length is one plain number, and a body comes with its length
- * (no transfer codings). What is not needed is checked for form and skipped.
+ * Strict where leniency lets two readers of one stream disagree. Lines end with CR LF, and header
+ * names stand directly before their colon. A length is one plain number, and a body comes with its
+ * length (no transfer codings). What is not needed is checked for form and skipped.
  */
 #ifndef SW_API_HTTP_H
 #define SW_API_HTTP_H
@@ -41,7 +41,7 @@ struct sw_http_head {
 	size_t size; /* of the head, with the empty line */
 };
 
-/* 1: the head is complete; 0: more bytes are needed; negative: it is no request that can be
+/* 1: the head is complete. 0: more bytes are needed. Negative: it is no request that can be
  * answered but with *ret_status (400, 414, 431, 501, 505) and a closed connection. */
 int sw_http_parse_head(const char *bytes, size_t size, struct sw_http_head *ret_head, int *ret_status, struct sw_err *err);
 

@@ -2,8 +2,8 @@
  * known of each field alone is the table of job_fields.c.
  *
  * The canonical text is compact JSON, keys in ascending order. What means "nothing" (no limit, no
- * comment, off) is left out; what is a decision is written even where it is the
- * default, since a journal outlives defaults. */
+ * comment, off) is left out. What is a decision is written even where it is the default, since a
+ * journal outlives defaults. */
 #include "api/job.h"
 
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 #include "api/json.h"
 #include "base/utf8.h"
 
-/* Room in the canonical text for everything but long strings: names of fields, numbers, up to 64
- * dependencies, and the model, which a controller may add. */
+/* Room in the canonical text for everything but long strings: names of fields, numbers, and up to
+ * 64 dependencies. Also the model, which a controller may add. */
 #define TEXT_OTHER 4096u
 
 void sw_job_request_free(struct sw_job_request *request)

@@ -10,9 +10,9 @@
  *  2. strings are valid UTF-8 without NUL; name, model, tenant and comment hold no control
  *    characters; paths of workdir are absolute;
  *  3. the environment is sorted by name, each name stands there once;
- *  4. durations >= 0, and grace_ns > 0; lease_ns > 0 exactly where a lost run is restarted;
- *     an opportunistic job can be made to give way, one that is not requeued is not preempted that
- * way;
+ *  4. durations >= 0, and grace_ns > 0; lease_ns > 0 exactly where a lost run is restarted. An
+ *     opportunistic job can be made to give way, and one that is not requeued is not preempted that
+ *     way;
  *  5. its canonical text has at most SW_JOB_TEXT_MAX bytes: what was decoded can be encoded and
  *    decoded again, and is the same.
  */
@@ -157,8 +157,7 @@ bool sw_job_request_defaults(struct sw_job_request *request);
  * wrong. `what` as below. */
 int sw_job_request_check(const char *what, const struct sw_job_request *request, struct sw_err *err);
 /* The source of jobs that were taken once, maybe by an earlier version with other bounds
- * ("journal"): names, tenants, models and comments of these are cleaned and cut instead of
- * refused. */
+ * ("journal"). Their names, tenants, models and comments are cleaned and cut instead of refused. */
 extern const char sw_job_stored[];
 /* `what` names the source in messages ("job.yaml", "request"). */
 int sw_job_request_decode(const char *what, const char *json, size_t size, struct sw_job_request **ret_request, struct sw_err *err);

@@ -1,5 +1,5 @@
-/* A JSON object in pieces: its members, and the elements of some of its lists, one at a time, so
- * that megabytes of them need not be parsed at one go.
+/* A JSON object in pieces: its members, and the elements of some of its lists, one at a time. So
+ * megabytes of them need not be parsed at one go.
  *
  * It finds where each piece begins and ends. It does not check what is inside: the caller parses
  * the pieces that it wants, and what it does not want is never parsed.

@@ -43,8 +43,8 @@ static const char *filling(char pattern, const struct sw_run_facts *facts, char 
 	}
 }
 
-/* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %x
- * name, %a index in its array, %N node, %u user, %% itself. */
+/* A path with its patterns filled in, as Slurm has them: %j job, %A the first job of its array, %a
+ * index in its array. Also %x name, %N node, %u user, %% itself. */
 static int fill_in(const char *field, const char *path, const struct sw_run_facts *facts, char **ret_text, struct sw_err *err)
 {
 	char *text = malloc(SW_SYNC_PATH_MAX + 1), number[24];

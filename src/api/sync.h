@@ -3,7 +3,7 @@
  *
  * Both are complete each time: the sync holds every run that the agent knows, the answer every wish
  * for its node. Messages may be lost, repeated or late without harm. Decoding is strict about what
- * it knows (a wrong type or range is named with its place, "jobs[3].epoch") and ignores fields that
+ * it knows: a wrong type or range is named with its place, "jobs[3].epoch". It ignores fields that
  * it does not know, so that neighbouring versions understand each other. The structs of src/agent
  * on disk (spec.json, status.json, exit.json) use the same forms.
  *
@@ -40,7 +40,7 @@
 #define SW_SYNC_JOB_MAX ((UINT64_C(1) << 53) - 1)
 #define SW_SYNC_BYTES_MAX ((size_t)16 << 20)
 #define SW_ANSWER_BYTES_MAX ((size_t)64 << 20)
-/* New orders are added to an answer until they are so many, or have so many bytes as text; the
+/* New orders are added to an answer until they are so many, or have so many bytes as text. The
  * agent asks again for the others. */
 #define SW_ANSWER_ORDERS_MAX 256u
 #define SW_ANSWER_ORDERS_BYTES ((size_t)1 << 20)
@@ -354,7 +354,7 @@ size_t sw_sync_reader_at(const struct sw_sync_reader *reader); /* bytes that are
 void sw_sync_reader_free(struct sw_sync_reader *reader);
 SW_DEFINE_FREEP(struct sw_sync_reader, sw_sync_reader_free)
 /* The caller frees *ret_text (free()); it is NUL-terminated. SW_ENOMEM or SW_ELIMIT. A sync that
- * would be too long goes without its samples, and then without the sentences for people: what
+ * would be too long goes without its samples, and then without the sentences for people. What
  * became of the runs is always told. */
 int sw_sync_encode(const struct sw_sync *sync, char **ret_text, size_t *ret_size, struct sw_err *err);
 void sw_sync_free(struct sw_sync *sync); /* of a decoded one */

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Years are counted from March, so that the leap day is a year's last, and months from March have
+/* Years are counted from March, so that the leap day is a year's last. Months from March have
  * lengths 31,30,31,30,31,31,30,31,30,31,31,28: (153 m + 2) / 5 days before month m. Eras of 400
  * years are all alike: 146097 days. Day 0 is 1970-01-01. */
 static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)

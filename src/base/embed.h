@@ -1,6 +1,6 @@
-/* The data files that ship inside the program: everything below data/ of the source tree, named
- * relative to it, and the style sheets, scripts and pages (*.css, *.js, *.html) that stand beside
- * their code in src/, named relative to that. */
+/* The data files that ship inside the program. They are everything below data/ of the source tree,
+ * named relative to it, and some files of src/, named relative to that. Those are the style sheets,
+ * scripts and pages (*.css, *.js, *.html) that stand beside their code. */
 #ifndef SW_BASE_EMBED_H
 #define SW_BASE_EMBED_H
 

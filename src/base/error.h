@@ -2,8 +2,8 @@
  *
  * Functions return 0 or one of the negative codes below. Where a person will read the outcome they
  * also take a `struct sw_err *` (NULL: the text is not wanted) and fill it. The first error wins:
- * filling a filled error is ignored, so that a caller may add its own words without hiding the
- * cause; use sw_err_clear() to start over.
+ * filling a filled error is ignored. So a caller may add its own words without hiding the cause.
+ * Use sw_err_clear() to start over.
  */
 #ifndef SW_BASE_ERROR_H
 #define SW_BASE_ERROR_H

@@ -1,7 +1,7 @@
 /* Numbers as text: strict, bounded, independent of the locale, and without binary fractions.
  *
  * All parsers take the whole of the `size` bytes at `text` (no terminator needed, no surrounding
- * space allowed), return 0 or SW_EINPUT, and write only on success. Time is int64 nanoseconds
+ * space allowed). They return 0 or SW_EINPUT, and write only on success. Time is int64 nanoseconds
  * everywhere: +-292 years.
  */
 #ifndef SW_BASE_NUMBER_H

@@ -1,11 +1,11 @@
 /* Ordered sets over small integer ids: many sets share one array of links, and each id is
  * in at most one of them.
  *
- * Order is ascending by (key, stamp, id). A treap whose priorities are a hash of the id: expected
+ * Order is ascending by (key, stamp, id). A treap whose priorities are a hash of the id. Expected
  * depth is logarithmic whatever the order of insertion, and the shape is the same in every run.
  * Nothing here allocates except sw_oset_links_reserve().
  *
- * Members may have marks, of which each node knows all that are in its subtree: a walk over those
+ * Members may have marks, and each node knows all marks that are in its subtree. A walk over those
  * with a mark costs nothing for those without.
  *
  * Invariants:

@@ -10,11 +10,10 @@
  *	struct sw_pack out = {0};				writes; grows as needed
  *	struct sw_pack in = sw_pack_reader(bytes, size);	reads; never past the end
  *
- * Integers are stored in groups of seven bits, the lowest first, signed ones folded so that
- * small numbers of either sign are short. Nothing depends on the machine. Bytes that are not
- * what was written (too short, a number too large for its field) make the pack fail; from
- * then on it reads zeros and writes nothing, so that a caller looks at the end of a walk,
- * before it uses what was read.
+ * Integers are stored in groups of seven bits, the lowest first, signed ones folded so that small
+ * numbers of either sign are short. Nothing depends on the machine. Bytes that are not what was
+ * written (too short, a number too large for its field) make the pack fail. From then on it reads
+ * zeros and writes nothing. So a caller looks at the end of a walk, before it uses what was read.
  */
 #ifndef SW_BASE_PACK_H
 #define SW_BASE_PACK_H

@@ -2,8 +2,8 @@
  * later: `SW_TABLE(struct sw_live) jobs`.
  *
  * items[number] is as quick as in a plain array. A stretch of numbers that are forgotten gives its
- * memory back to the system, page by page, and the numbers around it stay where they are: the
- * machine's own page table does the rest.
+ * memory back to the system, page by page. The numbers around it stay where they are. The machine's
+ * own page table does the rest.
  *
  *	SW_TABLE(struct sw_live) jobs = {0};
  *	sw_table_reserve(&jobs, jobs.count + 1);	0 or SW_ENOMEM; what is new is zeroed

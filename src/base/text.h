@@ -24,8 +24,8 @@ char *sw_text_short(double value, unsigned decimals, char buffer[SW_TEXT_SIZE]);
 char *sw_text_count(uint64_t value, char buffer[SW_TEXT_SIZE]);
 /* A count and its noun: "1 job", "82,247 jobs". */
 char *sw_text_plural(uint64_t value, const char *one, const char *many, char buffer[SW_TEXT_SIZE]);
-/* Two units at most, as people say it: "350 ms", "59.2 s", "12 min 30 s", "2 h 11
- * min", "3 d 4 h", "1,200 d". */
+/* Two units at most, as people say it: "350 ms", "59.2 s", "12 min 30 s", "2 h 11 min", "3 d 4 h".
+ * Large ones have a comma: "1,200 d". */
 char *sw_text_duration(double seconds, char buffer[SW_TEXT_SIZE]);
 /* Of 0..1: "71 %"; one decimal below 10 % and above 99 %, never "100 %" for less than all nor "0
  * %" for more than none. */

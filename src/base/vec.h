@@ -19,7 +19,7 @@
 		size_t capacity; \
 	}
 
-/* Makes room for `extra` more elements of `size` bytes and returns the first new one, zeroed; NULL
+/* Makes room for `extra` more elements of `size` bytes and returns the first new one, zeroed. NULL
  * when out of memory or when the bytes cannot be counted. With `extra` 0 it returns where the next
  * element will be. `items` is the address of the typed pointer. */
 void *sw_vec_grow(void *items, size_t *count, size_t *capacity, size_t size, size_t extra);

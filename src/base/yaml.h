@@ -2,8 +2,8 @@
  * file, line and key in every complaint.
  *
  * The subset: one document of maps, lists and scalars. Refused: anchors, aliases, tags, several
- * documents, keys that are not plain words, the same key twice in one map, more than
- * SW_YAML_MAX_DEPTH levels, more than SW_YAML_MAX_NODES values, more than SW_YAML_MAX_BYTES of
+ * documents, keys that are not plain words, the same key twice in one map. So are more than
+ * SW_YAML_MAX_DEPTH levels, more than SW_YAML_MAX_NODES values, and more than SW_YAML_MAX_BYTES of
  * text. Scalars stay text until they are decoded, so `1:30:00` is a duration and `no` is never
  * silently a truth value.
  *

@@ -42,10 +42,10 @@ static uint64_t smallest_of(const struct sw_sync_inventory *inventory)
 	return smallest;
 }
 
-/* Whether the agent has other GPUs than we know of, or numbers them otherwise. What is beside
- * them may differ a little after every boot: that is taken over with the next change. One that
- * sees none while jobs run on them has lost sight of them: its driver does not answer, and
- * they go on all the same. */
+/* Whether the agent has other GPUs than we know of, or numbers them otherwise. What is beside them
+ * may differ a little after every boot: that is taken over with the next change. One that sees none
+ * while jobs run on them has lost sight of them. Its driver does not answer, and they go on all the
+ * same. */
 static bool has_other_gpus(const struct sw_brain_node *node, const struct sw_sync_inventory *inventory)
 {
 	if (inventory == NULL || (inventory->gpu_count == 0 && node->jobs.count > 0))
@@ -263,7 +263,7 @@ static int hear_silence(struct sw_brain *brain, const struct sw_brain_node *node
 	return 0;
 }
 
-/* Ghosts that have exited, or that the agent does not know: it heeds only the answer to its latest
+/* Ghosts that have exited, or that the agent does not know. It heeds only the answer to its latest
  * sync, so it will not start them either. */
 static int hear_ghosts(const struct sw_brain_node *node, const struct sw_told *told, size_t most, sw_records *records, struct sw_err *err)
 {
@@ -498,7 +498,7 @@ static bool say_why(const struct sw_brain *brain, struct answer *answer, struct 
 }
 
 /* Adds a wish for the run of a job. Runs that the agent does not know yet get their orders as long
- * as there is room in the answer: it asks again for the rest. */
+ * as there is room in the answer. It asks again for the rest. */
 static int want_run(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, uint32_t id,
 		    const struct sw_run *run, bool is_known)
 {
@@ -524,7 +524,7 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 static int want_runs(const struct sw_brain *brain, struct answer *answer, const struct sw_brain_node *node, const struct sw_sync *sync,
 		     const struct sw_told *told)
 {
-	/* The agent keeps no more runs than a sync can tell of: those that it knows come first, and
+	/* The agent keeps no more runs than a sync can tell of. Those that it knows come first, and
 	 * new ones as long as there is room. */
 	size_t known = sync->run_count + sync->unread_count;
 	size_t room = known < SW_SYNC_RUNS_MAX ? SW_SYNC_RUNS_MAX - known : 0;

@@ -1,7 +1,7 @@
 /* Arrays: jobs that were asked for together. Their numbers follow each other, and they
  * share what they asked for.
  *
- * Where only some may be under way at a time, the first of them that have not ended are: a member
+ * Where only some may be under way at a time, the first of them that have not ended are. A member
  * goes when fewer than that many before it are left. So they go in their order, and none waits for
  * longer than it must. `last` is the last member that may be under way; it only moves on, so an
  * array costs as much as it has members.

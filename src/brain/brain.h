@@ -2,7 +2,7 @@
  * how requests and agents' words become records.
  *
  * No I/O, no clock, no network: `now` comes in, records and answers go out. The driver (server.c)
- * stores every record before it applies it, and applies it before it answers; a restart applies the
+ * stores every record before it applies it, and applies it before it answers. A restart applies the
  * journal again and has the same state. The deterministic system simulation drives this very code.
  *
  *	propose or hear -> records -> (driver: journal, commit) -> apply -> answers
@@ -10,10 +10,10 @@
  * Invariants:
  *  1. the state is a function of the applied records alone, except what is marked volatile: when
  *     nodes were answered, what agents said last, versions;
- *  2. job n of the users is job n - 1 of the engine, and both know the same jobs: numbers are never
- *     used twice, and those that were forgotten or skipped are known to neither;
- *  3. a run is wished for on a node exactly while the engine runs the job there, or while it is
- *     suspended there and the engine does not run it (runs.c);
+ *  2. job n of the users is job n - 1 of the engine, and both know the same jobs. Numbers are never
+ *     used twice. Those that were forgotten or skipped are known to neither;
+ *  3. a run is wished for on a node in two cases alone (runs.c). Either the engine runs the job
+ *     there, or the run is suspended there and the engine does not run it;
  *  4. a job ends once: nothing that comes later changes its end.
  */
 #ifndef SW_BRAIN_BRAIN_H
@@ -34,10 +34,10 @@ struct sw_profiles;
 enum sw_record_kind {
 	SW_RECORD_SUBMIT =
 		/* user, request; env, argv: digests of large parts that are kept beside the
-		 * records, see bulk.c, and warning: about what they name; past: what became of jobs
-		 * that it depends on, and that had ended; key, digest, count; or the index of one
-		 * more member of the array that the job before belongs to, limit: so many of it at
-		 * a time, prerun: false, that of the first is its */
+		 * records, see bulk.c, and warning: about what they name. past: what became of jobs
+		 * that it depends on, and that had ended. `key`, `digest`, `count`; or the index of
+		 * one more member of the array that the job before belongs to. limit: so many of it
+		 * at a time. prerun: false, that of the first is its */
 	1,
 	/* job, by; this and the next three: more, whether other changes of the same
 	 * request follow, see changes.c */
@@ -45,8 +45,8 @@ enum sw_record_kind {
 	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
 	SW_RECORD_RELEASE, /* job, by */
 	SW_RECORD_REQUEUE, /* job, by: stop it and start it anew */
-	/* name, inventory: a node is new, or back; changed: true, with other GPUs than it had, see
-	 * reshape.c; shut as in SW_RECORD_GPUS; leases: its agent keeps those of its runs */
+	/* name, inventory: a node is new, or back. changed: true, with other GPUs than it had, see
+	 * reshape.c. shut as in SW_RECORD_GPUS; leases: its agent keeps those of its runs */
 	SW_RECORD_NODE,
 	SW_RECORD_NODE_LOST,  /* name. Of version 0.1, where no run outlived a silence: all jobs of the node start anew */
 	SW_RECORD_REPORT,     /* node, job, epoch, state, code, signal, reason; failure: why it failed, see trouble.c */
@@ -165,9 +165,9 @@ bool sw_brain_find_key(const struct sw_brain *brain, sw_ns now, const struct sw_
 /* The other members of an array whose first was just proposed: they differ in their index alone.
  * `count` is with the first. */
 int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count, sw_records *records, struct sw_err *err);
-/* What was measured of a model, before the submit of a job that needs it; NULL: no more is
- * known of it than what is built in. No record where the brain knows that already, or one of
- * the last records says so. */
+/* What was measured of a model, before the submit of a job that needs it. NULL: no more is known of
+ * it than what is built in. No record where the brain knows that already, or one of the last
+ * records says so. */
 int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
 			     struct sw_err *err);
 /* Other terms for the cluster. `user` NULL: those that the controller was started with. */
@@ -291,7 +291,7 @@ int sw_brain_skip_numbers(struct sw_brain *brain, uint64_t above, struct sw_err 
 char *sw_brain_retell(const struct sw_brain *brain, const struct sw_user *user, uint64_t seq, sw_ns at, enum sw_record_kind kind,
 		      const char *body, size_t size);
 /* The jobs of a record of this kind SW_RECORD_FORGET, for the driver that is to keep what people
- * may ask about them: calls `fn` for each that is known. */
+ * may ask about them. Calls `fn` for each that is known. */
 int sw_brain_each_forgotten(const struct sw_brain *brain, const char *body, size_t size, int (*fn)(void *user, uint64_t job), void *user,
 			    struct sw_err *err);
 /* In place of a record that is set aside: what follows from its absence. */
@@ -420,8 +420,8 @@ void sw_brain_explain(struct sw_brain *brain, sw_ns now, uint64_t id, char *text
 /* Whether it waits only because nodes are closed that could have it: true, with which and why
  * ("Drained: n1 (new fans)"). Looks at all nodes. */
 bool sw_brain_drained(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
-/* Whether it waits while GPUs are shut that could have it: true, with which and why ("1 of 4 GPUs
- * is used by processes outside the queue: ..."). Looks at all nodes. */
+/* Whether it waits while GPUs are shut that could have it. True, and says which and why ("1 of 4
+ * GPUs is used by processes outside the queue: ..."). Looks at all nodes. */
 bool sw_brain_shut_out(const struct sw_brain *brain, uint64_t id, char *text, size_t size);
 
 struct sw_node_view {

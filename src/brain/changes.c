@@ -3,7 +3,7 @@
  *
  * Many jobs may be changed at once. Each has a record, which says whether more of them follow
  * (`more`); one that is changed alone does not say. The records are stored together or not at all.
- * Each acts as it comes, so that a look in between finds nothing half done; but the engine decides
+ * Each acts as it comes, so that a look in between finds nothing half done. But the engine decides
  * at the last of them, and those that waited for others are judged then. So nothing starts in the
  * place of one job only to be stopped with the next.
  *

@@ -2,7 +2,7 @@
  * and what a record names.
  *
  * It is asked twice. A request is refused by it before its record is stored. Records that were
- * stored together may each have fitted and not fit together: so it is asked again as each one is
+ * stored together may each have fitted and not fit together. So it is asked again as each one is
  * applied, and one that does not fit changes nothing. The driver then sets it aside.
  */
 #include <inttypes.h>

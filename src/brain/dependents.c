@@ -2,16 +2,16 @@
  * a slot of their array.
  *
  * A job waits at one thing at a time: the first of what it asked for that is still to come. It
- * stands in the list of the job that it waits for, so the end of a job costs as much as the jobs
+ * stands in the list of the job that it waits for. So the end of a job costs as much as the jobs
  * that wait for it, not as all that wait. What is met stays met: over its life a job looks at each
  * of what it asked for once.
  *
  * A job that ends goes into a queue. sw_brain_settle() takes the jobs that wait for it out of its
- * list, some at a time: a record never has more work than SETTLED_AT_ONCE of them, and as long as
+ * list, some at a time. A record never has more work than SETTLED_AT_ONCE of them, and as long as
  * the queue is not empty the brain asks for another record. The queue is part of the state.
  *
  * Invariants (sw_depends_validate() checks them):
- *  1. a job that waits at a job is in the list of that job, and in no other; one that waits for a
+ *  1. a job that waits at a job is in the list of that job, and in no other. One that waits for a
  *     slot is in none, or in that of a member that has ended;
  *  2. a job with a list that has ended is in the queue;
  *  3. `awaited` counts the jobs that name this one and still wait.

@@ -82,8 +82,8 @@ static int step_one(struct sw_brain *brain, struct sw_event event, struct sw_err
 
 /* ---- applying records */
 
-/* No work is lost by a default: the terms say how a job may be stopped whose owner said nothing,
- * and those of a live cluster let it go on where it was. */
+/* No work is lost by a default. The terms say how a job may be stopped whose owner said nothing.
+ * Those of a live cluster let it go on where it was. */
 static enum sw_stop_rule rule_of(const struct sw_brain *brain, const struct sw_job_request *request)
 {
 	switch (request->preempt_by) {

@@ -11,7 +11,7 @@
 #include "brain/state.h"
 
 #define HORIZON_NS (INT64_C(366) * 86400 * SW_NS_PER_S)
-/* Decisions that nothing but time brings, and that start none of the jobs that matter: a policy
+/* Decisions that nothing but time brings, and that start none of the jobs that matter. A policy
  * that takes turns among jobs that never end would go on for ever. */
 #define IDLE_STEPS_MAX 1000u
 #define ASK_EVERY 64u /* steps */
@@ -93,7 +93,7 @@ static uint32_t find(const struct run *run, uint32_t id)
 
 /* ---- what the engine decides */
 
-/* How long a job takes for what is left. A time limit is time as it passes; other lengths are of
+/* How long a job takes for what is left. A time limit is time as it passes. Other lengths are of
  * the GPUs that were asked for, and an elastic job may have more or less. */
 static sw_ns takes(const struct run *run, const struct life *life, sw_ns left_ns, bool onto_clock)
 {

@@ -1,5 +1,5 @@
 /* A forecast: when will the jobs that wait start? A copy of the engine is run ahead from the
- * present, under the policy in charge, its settings, the terms of the cluster's world, quotas, and
+ * present. It has the policy in charge, its settings, the terms of the cluster's world, quotas, and
  * the GPUs that take jobs. Jobs that run end when their time is up, as far as that is known
  * (lengths.h). No job comes, fails or is cancelled meanwhile, so a start is an estimate, and says
  * what it rests on.

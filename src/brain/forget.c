@@ -1,15 +1,15 @@
 /* Jobs that have ended leave: the state follows the jobs that live, not the past.
  *
- * A job may leave when nothing refers to it: no job waits for it, no part of it may still be
- * alive on a node, and it is not of the newest submit. Whether its time is over is for the
- * driver's configuration to say, when a record is made; what the record says is done, as long as
- * nothing refers to the job by then. What people may ask about it later the driver keeps, in the
- * same commit as the record.
+ * A job may leave when nothing refers to it. No job waits for it, no part of it may still be alive
+ * on a node, and it is not of the newest submit. Whether its time is over is for the driver's
+ * configuration to say, when a record is made. What the record says is done, as long as nothing
+ * refers to the job by then. What people may ask about it later the driver keeps, in the same
+ * commit as the record.
  *
  * Invariants:
  *  1. a job that lives is never forgotten;
- *  2. every job that has ended and is known is listed once, in the order of the ends but for those
- *     that were needed when it was their turn.
+ *  2. every job that has ended and is known is listed once. The list is in the order of the ends
+ *     but for those that were needed when it was their turn.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What is known of models: the built-in profiles, and over them those that users measured. Policies
- * predict by it, so it is state like all else: a profile is a record before the first job that was
- * submitted with it (models.c), and a part of the snapshot. What becomes of the file that it came
+ * predict by it, so it is state like all else. A profile is a record before the first job that was
+ * submitted with it (models.c). It is a part of the snapshot. What becomes of the file that it came
  * from changes nothing by itself.
  *
  *  1. Jobs know their model by the number of its profile, which follows from its name. One whose

@@ -52,7 +52,7 @@ sw_ns sw_lengths_left(const struct sw_lengths *lengths, const struct sw_length_q
 /* ---- of a cluster */
 
 /* The brain knows the jobs that ended lately. Of those that have left it keeps the lengths of the
- * last ones: volatile, so after a start the driver tells them again, from its rows. */
+ * last ones. They are volatile. After a start the driver tells them again, from its rows. */
 #define SW_LENGTHS_KEPT 5000u
 int sw_brain_recall_length(struct sw_brain *brain, const struct sw_length *length);
 /* Of a job that is known, as people count; false: it says nothing about lengths. */

@@ -1,7 +1,7 @@
 /* Limits: what a job may have of its GPUs, as a user set it while the cluster runs.
  *
  * A limit lasts for the job's life and goes with each of its runs. It binds the job, not the
- * scheduler: what the ledger keeps for the job stays kept, since the job may be given it back at
+ * scheduler. What the ledger keeps for the job stays kept, since the job may be given it back at
  * any time. What a run hears is the least of what a user set and of what the engine gave the job.
  */
 #include <inttypes.h>

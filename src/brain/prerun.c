@@ -1,10 +1,10 @@
 /* Pre-runs: a job with many GPUs first runs on one, for a while. A wrong option or a missing module
  * then costs one GPU and not all of them.
  *
- * One record makes two jobs: the pre-run, then the gang, which waits for it. The gang ends
- * with the pre-run when that fails in a way that only the user can mend; any other end, and
- * the end of its time, lets the gang start. Memory that runs out on one GPU says nothing about
- * many, so it does not count.
+ * One record makes two jobs: the pre-run, then the gang, which waits for it. The gang ends with the
+ * pre-run when that fails in a way that only the user can mend. Any other end, and the end of its
+ * time, lets the gang start. Memory that runs out on one GPU says nothing about many, so it does
+ * not count.
  *
  * The members of an array have one pre-run together, which runs as the first of them would. */
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* A node that has other GPUs than it had, after a repair or a failure of one of them.
  *
- * GPUs are the same where their UUIDs are. What runs or stands still on those that are
- * still there goes on, under the numbers that they have now; what was on others starts
- * anew, there or elsewhere. */
+ * GPUs are the same where their UUIDs are. What runs or stands still on those that are still there
+ * goes on, under the numbers that they have now. What was on others starts anew, there or
+ * elsewhere. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,13 @@
-/* What a record says that a replay of the history needs: jobs as the engine was asked for them,
- * what their owners did to them, what is known of their runs and of their models, quotas, nodes,
- * wake-ups. What became of a job is not here: that is in what is said of the job itself.
+/* What a record says that a replay of the history needs. Of jobs that is how the engine was asked
+ * for them and what their owners did to them. It is also what is known of their runs and models.
+ * There are quotas, nodes and wake-ups, too. What became of a job is not here: that is in what is
+ * said of the job itself.
  *
  *  1. Its owner and operators hear all of a job. Other users hear when it came, how many GPUs it
- *     has, whether it is of an array or has a pre-run, and when it was held and released: that is
- *     in lists of jobs and in the stream of events, too. Of its runs they hear nothing: how a
- *     program uses memory is its owner's business, and a replay needs it of known jobs alone.
+ *     has, and whether it is of an array or has a pre-run. They also hear when it was held and
+ *     released. That is in lists of jobs and in the stream of events, too. Of its runs they hear
+ *     nothing: how a program uses memory is its owner's business, and a replay needs it of known
+ *     jobs alone.
  *  2. A profile names a model and describes a program, and has no owner: operators alone hear it.
  *  3. Quotas and nodes are for all users, as in their lists, without the reasons of people.
  *  4. Fields that are zero are left out.

@@ -22,8 +22,8 @@ uint64_t sw_brain_occupant(const struct sw_brain *brain, uint32_t id);
 /* A job that must be off the GPUs of this one's run whole before it can start, as
  * people count; 0: none. */
 uint64_t sw_brain_parting(const struct sw_brain *brain, uint32_t id);
-/* A job whose earlier run must be gone from the GPUs of this one's run before it can start, as
- * people count: itself or another; 0: none. */
+/* A job whose earlier run must be gone from the GPUs of this one's run before it can start. It is
+ * numbered as people count, and may be the job itself; 0: none. */
 uint64_t sw_brain_leaver(const struct sw_brain *brain, uint32_t id);
 
 #endif

@@ -1,22 +1,22 @@
 /* The brain as bytes, and back: what the records so far have made of the cluster, so that a restart
  * need not apply them again.
  *
- * Each struct has one walk, in save_jobs.c, save_nodes.c or here, which both writes and reads it; a
+ * Each struct has one walk, in save_jobs.c, save_nodes.c or here, which both writes and reads it. A
  * new field of the state goes there, and nowhere else. With it, raise FORMAT and read the field
- * only `if (pack->format >= n)`. What is marked volatile in state.h is left out; so is what follows
- * from the rest (how many ghosts a job has, the indexes): it is made anew.
+ * only `if (pack->format >= n)`. What is marked volatile in state.h is left out. So is what follows
+ * from the rest (how many ghosts a job has, the indexes). That is made anew.
  *
- * What came with which format: 2 limits of jobs; 3 their speeds and the names of their profiles; 4
- * runs that are off their GPUs whole; 5 what is known of models and learned of their slowdowns; 6
- * runs on their way to other GPUs; 7 for how long one that could not go is not tried again; 8
- * (version 0.2) at what jobs wait, the first of an array, GPUs that take no jobs, numbers that are
- * no longer known, nodes that do not answer, leases, which agent speaks for a node; 9 the last stop
- * of a job; 10 what suspended runs leave on their GPUs; 11 leaves out the memory that jobs asked
- * for: their requests say it; 12 the world; 13 leaves out where suspended runs stand and where
- * moving ones come from: the engine says it.
+ * What came with which format: 2 limits of jobs; 3 their speeds and the names of their profiles. 4
+ * runs that are off their GPUs whole. 5 what is known of models and learned of their slowdowns; 6
+ * runs on their way to other GPUs. 7 for how long one that could not go is not tried again. 8
+ * (version 0.2) at what jobs wait, the first of an array, GPUs that take no jobs, and numbers that
+ * are no longer known. 8 also nodes that do not answer, leases, and which agent speaks for a node.
+ * 9 the last stop of a job; 10 what suspended runs leave on their GPUs. 11 leaves out the memory
+ * that jobs asked for: their requests say it. 12 the world. 13 leaves out where suspended runs
+ * stand and where moving ones come from: the engine says it.
  *
- * Invariant: a brain that was loaded, and one that has applied all the records, are the same to
- * every record, sync and question that comes after.
+ * Invariant: a brain that was loaded and one that has applied all the records are the same. No
+ * record, sync or question that comes after tells them apart.
  */
 #include <stdlib.h>
 #include <string.h>

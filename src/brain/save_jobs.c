@@ -241,7 +241,7 @@ static void pack_lease(struct sw_pack *pack, struct sw_live *live)
 }
 
 /* How often the engine had started the job, the number of its run for agents, and whether that was
- * suspended: one number since format 13, and the engine knows the rest. */
+ * suspended. It is one number since format 13, and the engine knows the rest. */
 static void pack_epoch(struct sw_pack *pack, struct sw_live *live, struct sw_engine_run *old)
 {
 	bool suspended = false;

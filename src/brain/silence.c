@@ -1,17 +1,17 @@
-/* Nodes that do not answer: what is said of their jobs, how long these are waited for, and how a
- * node is given up for good.
+/* Nodes that do not answer: what is said of their jobs and how long these are waited for. Also how
+ * a node is given up for good.
  *
  * A node from which nothing was heard for a while is silent. Its runs may go on, so the jobs keep
- * their GPUs there and start nowhere else; the engine only learns that the node takes no more jobs.
+ * their GPUs there and start nowhere else. The engine only learns that the node takes no more jobs.
  * Three things end this: the agent is back, a lease is over, or an operator removes the node. A run
- * with a lease is stopped by its supervisor, which needs nothing but a clock for that; so once the
- * lease, the grace and a margin have passed since the last answer, the run is over, and the
- * controller reports that in the agent's place.
+ * with a lease is stopped by its supervisor, which needs nothing but a clock for that. So the run
+ * is over once the lease, the grace and a margin have passed since the last answer. The controller
+ * then reports that in the agent's place.
  *
  * Invariants:
- *  1. a job has no second run while one that went before may be alive: on a silent node that is
+ *  1. a job has no second run while one that went before may be alive. On a silent node that is
  *     every one without a lease, and every other until its lease is over;
- *  2. a job that cannot start for that reason does not compete for GPUs (it is stranded): its run
+ *  2. a job that cannot start for that reason does not compete for GPUs (it is stranded). Its run
  *     stands still there, or has not been heard to end.
  */
 #include <stdio.h>
@@ -106,7 +106,7 @@ static int strand(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 static int strand_all(struct sw_brain *brain, struct sw_err *err)
 {
 	for (size_t n = 0; n < brain->nodes.count; n++) {
-		/* Both lists may change with every step; a job that was looked at is marked, and
+		/* Both lists may change with every step. A job that was looked at is marked, and
 		 * nothing leaves the lists of such a node by it. */
 		for (size_t g = 0; is_out_of_reach(&brain->nodes.items[n]) && g < brain->nodes.items[n].ghosts.count; g++) {
 			int r = strand(brain, brain->nodes.items[n].ghosts.items[g].job, err);
@@ -224,7 +224,7 @@ static int end_as_lost(struct sw_brain *brain, uint32_t id, const struct sw_brai
 	return r;
 }
 
-/* A job with a lease starts anew; what is left of it there is waited for until its lease is over,
+/* A job with a lease starts anew. What is left of it there is waited for until its lease is over,
  * if that is still to come. */
 static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {

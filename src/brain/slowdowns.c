@@ -1,6 +1,6 @@
-/* What the cluster learns of jobs that share a GPU: every slowdown that was measured beside others,
- * where the profiles of all of them are known, corrects what is predicted (contention/learn.h), for
- * policies and for people.
+/* What the cluster learns of jobs that share a GPU. Every slowdown that was measured beside others
+ * corrects what is predicted (contention/learn.h), for policies and for people. The profiles of all
+ * of the jobs must be known.
  *
  * Policies decide by it, so it is state like all else. It follows from the records of speeds while
  * they are applied, live or from the journal, and is a part of the snapshot.
@@ -8,8 +8,8 @@
  *  1. Lessons are taken in together: the regression is made anew at most once in LEARN_NS
  *     of the journal's time, or for every SW_LESSONS_MAX of them. The caller, and the
  *     moment, change nothing.
- *  2. Nothing is learned, or predicted, of jobs that do not share all of their GPUs, of paused
- *     ones, and of several guaranteed jobs with others beside them.
+ *  2. Nothing is learned, or predicted, of jobs that do not share all of their GPUs, and of paused
+ *     ones. Nor is it of several guaranteed jobs with others beside them.
  */
 #include "brain/slowdowns.h"
 #include "base/number.h"
@@ -103,7 +103,7 @@ struct sw_learn *sw_brain_learned(const struct sw_brain *brain)
 
 /* ---- learning */
 
-/* Whether the others are those that work on the job's GPUs now: when a job left, the class of those
+/* Whether the others are those that work on the job's GPUs now. When a job left, the class of those
  * that stay may be another already. */
 static bool are_there(const struct sw_brain *brain, uint64_t id, const struct sw_sync_jobs *others)
 {

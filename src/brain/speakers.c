@@ -2,9 +2,9 @@
  *
  * An agent is known by its home, the id of its state folder, which has its runs. One that starts
  * again there goes on with them, at once, whatever the clocks say. One with another home is a
- * stranger that has the same name. It is heard when the first is gone and has left no runs behind:
- * else it would start again what still runs, and stop what it does not know. Agents of version 0.1
- * have no home; the latest start of one is believed.
+ * stranger that has the same name. It is heard when the first is gone and has left no runs behind.
+ * Otherwise it would start again what still runs, and stop what it does not know. Agents of version
+ * 0.1 have no home; the latest start of one is believed.
  */
 #include <inttypes.h>
 #include <stdio.h>

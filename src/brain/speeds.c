@@ -1,11 +1,12 @@
-/* How jobs get on, as their agents measured it: heard, recorded, and told to the engine, whose
+/* How jobs get on, as their agents measured it. It is heard, recorded, told to the engine, whose
  * policies see it as sw_job_speed_milli(), and learned from (slowdowns.c).
  *
  * An agent says the same in every sync until something has changed by enough
- * (src/agent/brain/speed.c); a record is made when it differs from the last one, one for all runs
- * of a sync. What an iteration takes alone outlives the run: a later one may never be alone. A job
- * that never was takes what an earlier one of the same user, command and number of GPUs took. Of a
- * gang the agent of the first part speaks for all: their iterations are the same. */
+ * (src/agent/brain/speed.c). A record is made when it differs from the last one. There is one for
+ * all runs of a sync. What an iteration takes alone outlives the run: a later one may never be
+ * alone. A job that never was takes what an earlier one of the same user, command and number of
+ * GPUs took. Of a gang the agent of the first part speaks for all: their iterations are the
+ * same. */
 #include <stdlib.h>
 #include <string.h>
 

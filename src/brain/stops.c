@@ -1,5 +1,5 @@
 /* The last stop of a job: that its run was suspended, stopped or moved, by which user, for what,
- * and what comes next; for people (show, why) and for the job's own log.
+ * and what comes next. It is for people (show, why) and for the job's own log.
  *
  * What is noted is part of the state, made by the records that stop the run. The words
  * are made when they are asked for: names of users are the driver's affair. Nothing is

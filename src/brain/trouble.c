@@ -2,7 +2,7 @@
  * inputs that are remembered.
  *
  * Part of the fold. What kind of failure it was, and what may be done about it, stands in the
- * record: a table that changes with the next version does not change what was decided. Records
+ * record. A table that changes with the next version does not change what was decided. Records
  * without it are those of earlier versions, and mean what they meant: a retry while there are some.
  *
  * Invariants:

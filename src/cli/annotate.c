@@ -1,5 +1,5 @@
-/* What became of jobs that did not finish, in words, and which settings were in force: added to a
- * result so that table, JSON and page all tell it. */
+/* What became of jobs that did not finish, in words, and which settings were in force. It is added
+ * to a result so that table, JSON and page all tell it. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

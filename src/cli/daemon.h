@@ -16,7 +16,7 @@
 void sw_cli_say_ready(const char *where);
 
 /* The environment variable that says that standard error is a log, into which no other program puts
- * times; heeded by the process that calls this, and not passed on. */
+ * times. It is heeded by the process that calls this, and not passed on. */
 #define SW_CLI_LOG_TIMES "SHAREWELL_LOG_TIMES"
 void sw_cli_daemon_begin(void);
 

@@ -1,7 +1,7 @@
 /* The options that describe a job, shared by `submit` and `run`, and what becomes of them:
  * the JSON of api/job.h.
  *
- * A job comes from a command, from a job file, or from a script with directives; options of the
+ * A job comes from a command, from a job file, or from a script with directives. Options of the
  * command line win over all of them.
  */
 #ifndef SW_CLI_JOB_OPTIONS_H
@@ -27,8 +27,8 @@ struct sw_cli_job_options {
 	struct sw_cli_texts words; /* the operands */
 };
 
-/* The options of every command that takes a job: those of the fields of its table, and those that
- * come to the same in words of Slurm. */
+/* The options of every command that takes a job. They are those of the fields of its table, and
+ * those that come to the same in words of Slurm. */
 const struct sw_cli_option *sw_cli_job_options(size_t *ret_count);
 /* What was said for the field of this name; NULL: nothing. */
 const char *sw_cli_job_text(const struct sw_cli_job_options *options, const char *field);

@@ -1,9 +1,9 @@
 /* Slurm's words for what a job needs - nodes, tasks, generic resources - as the GPUs and
  * cores that they come to.
  *
- * A job here is its GPUs; on how many nodes they are is up to the placement. So what is asked
- * for each node or task is multiplied, and what has no meaning here is said to have none:
- * nothing is left out in silence.
+ * A job here is its GPUs; on how many nodes they are is up to the placement. So what is asked for
+ * each node or task is multiplied, and what has no meaning here is said to have none. Nothing is
+ * left out in silence.
  */
 #include <inttypes.h>
 #include <stdio.h>

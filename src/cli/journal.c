@@ -165,8 +165,10 @@ static int choose_world(const struct said *said, struct sw_cli_study *study, str
 
 /* ---- what is said about it */
 
-/* "History: jobs run as long as they really did, however they ended (2 did not end well, 1 is not
- * over yet); 3 that never ran are left out." */
+/* As in:
+ *	History: jobs run as long as they really did, however they ended (2 did not end well, 1 is
+ *	not over yet); 3 that never ran are left out.
+ */
 static int describe(struct sw_cli_study *study, const struct said *said, struct sw_err *err)
 {
 	uint64_t ends[SW_TRACE_ENDS];

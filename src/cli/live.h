@@ -138,7 +138,7 @@ void sw_cli_rows_release(struct sw_cli_rows *rows);
 int sw_cli_wait_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
 /* Looks at the job, as soon as the controller answers. */
 int sw_cli_await_job(struct sw_client *client, uint64_t id, json_t **ret_job, struct sw_err *err);
-/* Waits until a job that is on its way to other GPUs is there, or is not; *job is what was heard of
+/* Waits until a job that is on its way to other GPUs is there, or is not. *job is what was heard of
  * it last, and is replaced. */
 int sw_cli_wait_move(struct sw_client *client, uint64_t id, json_t **job, struct sw_err *err);
 /* Copies the job's log to standard output; `follow`: until it has ended. *offset: where to

@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 {
 	struct sw_err err = {0};
 	/* A reader that went away, or a limit on the size of files, is an error of writing like any
-	 * other, so that nothing is left half-written. */
+	 * other. So nothing is left half-written. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	/* Parsing reorders the words; commands want them as they were typed. */

@@ -121,7 +121,7 @@ static int note_end(struct gathering *all, const json_t *job)
 /* ---- events */
 
 /* Whether the job was on hold when it came. Where its submit is not told, by this first of its
- * events: a release says so, unless the job had run by then and there was nothing to release. */
+ * events. A release says so, unless the job had run by then and there was nothing to release. */
 static bool came_held(const struct sw_cli_submit *submit, const struct sw_cli_happening *first, int64_t started_ns)
 {
 	if (submit != NULL && submit->is_open)

@@ -2,13 +2,14 @@
  * the cluster's shape. For `history --export` and `sim --journal`.
  *
  * What is taken how, so that a replay asks for what was really asked for:
- *  1. a job counts with the time that it spent on GPUs, however it ended; one that runs or was
+ *  1. a job counts with the time that it spent on GPUs, however it ended. One that runs or was
  *     stopped counts with its time until now;
  *  2. one that never ran says nothing about the load and is left out;
  *  3. one that depended on others counts as submitted when the last of them had ended;
  *  4. how the scheduler was asked for a job, times on hold, and what happened to the cluster are
- *     those of the journal's events (past_events.h), for jobs that came since its first event. Jobs
- *     before that are known by their rows alone. A hold that goes on is not counted as one.
+ *     those of the journal's events (past_events.h). That holds for jobs that came since its first
+ *     event. Jobs before that are known by their rows alone. A hold that goes on is not counted as
+ *     one.
  */
 #ifndef SW_CLI_PAST_H
 #define SW_CLI_PAST_H

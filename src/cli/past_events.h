@@ -1,6 +1,6 @@
-/* What the controller's journal tells of the past beside what became of each job: how the
- * scheduler was asked for jobs, what their owners did to them, when their runs began; quotas,
- * nodes, profiles. In pages, from the oldest event that is kept on.
+/* What the controller's journal tells of the past beside what became of each job: quotas, nodes,
+ * profiles, and of jobs three things. These are how the scheduler was asked for them, what their
+ * owners did to them, and when their runs began. In pages, from the oldest event that is kept on.
  *
  * Invariants, once fetched:
  *  1. submits are in the order of the jobs' numbers, one for each job: also for pre-runs and

@@ -1,5 +1,5 @@
 /* The program runs without our runtime here: two that stand between it and the driver would measure
- * each other. Nsight Compute ends it when it has seen enough; whether it has is told by what it
+ * each other. Nsight Compute ends it when it has seen enough. Whether it has is told by what it
  * wrote, not by its exit status, since a program that is ended so has failed. */
 #include "cli/profile_counters.h"
 

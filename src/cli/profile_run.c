@@ -1,8 +1,8 @@
 /* While the program runs, windows of measurement follow each other, each twice as long as the one
- * before: a short program has a short one that ended, a long one has one from long after its start.
+ * before. A short program has a short one that ended, a long one has one from long after its start.
  * The last that ended counts.
  *
- * A child of ours keeps the program (share_run.c), or becomes it where there is no GPU; what the
+ * A child of ours keeps the program (share_run.c), or becomes it where there is no GPU. What the
  * host gave them is known when that child has ended. */
 #include "cli/profile_run.h"
 

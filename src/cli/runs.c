@@ -1,6 +1,6 @@
 /* Simulations side by side. Each is a function of its own config and shares only what is not
- * written, so threads need nothing but a counter to take work from and a condition to wake
- * the thread that draws. */
+ * written. So threads need nothing but a counter to take work from and a condition to wake the
+ * thread that draws. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

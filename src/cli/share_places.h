@@ -1,4 +1,4 @@
-/* Where the shares of this user are, and what they are called; and the names of the rules by which
+/* Where the shares of this user are, and what they are called. Also the names of the rules by which
  * opportunistic ones keep out of the way. */
 #ifndef SW_CLI_SHARE_PLACES_H
 #define SW_CLI_SHARE_PLACES_H

@@ -118,7 +118,7 @@ static int print_results(const struct sw_cli_study *study, const struct sw_cli_s
 	return r;
 }
 
-/* The policy that was in charge, simulated, should give what really happened; how far it does not
+/* The policy that was in charge, simulated, should give what really happened. How far it does not
  * is how far the other rows can be trusted. */
 static void warn_if_far(const struct sw_cli_study *study, const struct answers *answers)
 {

@@ -133,9 +133,9 @@ static int start_controller(struct cluster *cluster, struct sw_err *err)
 	return code != 0 ? code : SW_CLI_FAILED;
 }
 
-/* A new cluster knows no GPUs before its agent was heard: what comes right behind `up` in a
- * script would be told that there are none. Not for ever: that an agent fails is told by
- * others, and so is a signal. */
+/* A new cluster knows no GPUs before its agent was heard. What comes right behind `up` in a script
+ * would be told that there are none. Not for ever: that an agent fails is told by others, and so is
+ * a signal. */
 static void await_node(const struct cluster *cluster)
 {
 	SW_CLEANUP(sw_client_freep) struct sw_client *client = NULL;

@@ -3,7 +3,7 @@
  *
  *  1. Every failure says where the controller was looked for, or what the controller itself said.
  *  2. A read ends within seconds where nothing answers, a change within a minute, with a note
- *     meanwhile; a stream that has begun ends when the server ends it, when its reader says so, or
+ *     meanwhile. A stream that has begun ends when the server ends it, when its reader says so, or
  *     when the caller stops (SW_ESTOPPED).
  *  3. What was refused for want of room is asked again, for a minute at most.
  */

@@ -34,7 +34,7 @@ int sw_poster_new(struct event_base *base, const struct sw_poster_options *optio
 /* Posts the JSON `body`, which it takes over (free()); a post that has not ended is abandoned. */
 void sw_poster_send(struct sw_poster *poster, uint64_t number, char *body, size_t size);
 /* Of the post that ended last: the controller had no room for it, and wants to be asked again after
- * so many seconds; 0: it said no such thing. */
+ * so many seconds. 0: it said no such thing. */
 int64_t sw_poster_later_s(const struct sw_poster *poster);
 void sw_poster_free(struct sw_poster *poster);
 SW_DEFINE_FREEP(struct sw_poster, sw_poster_free)

@@ -4,7 +4,7 @@
 
 #include "base/number.h"
 
-/* "Memory" is what Nsight Compute calls by that name, the busiest of the ways to memory: so it is
+/* "Memory" is what Nsight Compute calls by that name, the busiest of the ways to memory. So it is
  * in the study that the built-in profiles are from, where it is reads and writes together. */
 #define DURATION "gpu__time_duration.sum"
 #define OF_PEAK ".pct_of_peak_sustained_elapsed"

@@ -2,7 +2,7 @@
  * down. What was asked before is remembered, since a cluster has many jobs of few models.
  *
  * This is the shape in which a scheduler asks: sw_crowd_speeds() is what the engine of core takes
- * for a predictor, and the simulated world lets its jobs run by the same numbers.
+ * for a predictor. The simulated world lets its jobs run by the same numbers.
  *
  * Invariants:
  *  1. an answer depends on the profiles, the rule, the residents and what was learned alone, not on
@@ -30,8 +30,8 @@ int sw_crowd_new(const struct sw_profiles *profiles, const struct sw_crowd_rule 
 void sw_crowd_free(struct sw_crowd *crowd);
 SW_DEFINE_FREEP(struct sw_crowd, sw_crowd_free)
 
-/* From now on what `learn` learned corrects its answers, where it can: jobs of one class, and any
- * beside one guaranteed job that they give way to. It must outlive the crowd. */
+/* From now on what `learn` learned corrects its answers, where it can. That is for jobs of one
+ * class, and any beside one guaranteed job that they give way to. It must outlive the crowd. */
 void sw_crowd_correct(struct sw_crowd *crowd, struct sw_learn *learn);
 /* Another rule from now on. */
 void sw_crowd_set_rule(struct sw_crowd *crowd, const struct sw_crowd_rule *rule);

@@ -1,13 +1,13 @@
 /* Slowdowns learned from measurement, on top of what profiles predict (predict.h).
  *
- * Every measurement is "in this set of jobs, under this way of sharing, this one took so many
- * times as long as alone, over so many steps". Measurements of the same job in the same set are
- * one observation; its value is the median of the latest SW_LEARN_REPEATS_MAX of them. The
- * logarithm of value / prediction is explained by a ridge regression (learn_fit.c): what sharing
- * costs under this way, how far off the prediction's scale is, each resource that both sides
- * use, and each model as the one that suffers and as a neighbour. So a pair that was not
- * measured profits from pairs with the same models, and the further from any data, the closer
- * the answer is to the prediction.
+ * Every measurement is "in this set of jobs, under this way of sharing, this one took so many times
+ * as long as alone". It also says over how many steps. Measurements of the same job in the same set
+ * are one observation; its value is the median of the latest SW_LEARN_REPEATS_MAX of them. The
+ * logarithm of value / prediction is explained by a ridge regression (learn_fit.c). Its terms are
+ * what sharing costs under this way, how far off the prediction's scale is, and each resource that
+ * both sides use. Each model is a term, too, as the one that suffers and as a neighbour. So a pair
+ * that was not measured profits from pairs with the same models. The further it is from any data,
+ * the closer the answer is to the prediction.
  *
  * Invariants:
  *  1. Without an observation of this way of sharing the answer is
@@ -16,7 +16,8 @@
  *     others say. Measured twice with outcomes as close as that, or three times, it is believed;
  *     what it says about other sets stays within twice that.
  *  3. The same measurements give the same answers, whatever the order of the sets, on every
- *     compiler and machine: IEEE double in a fixed order, no function of libm.
+ *     compiler and machine. They are IEEE doubles in a fixed order, and no function of libm is
+ *     used.
  *  4. Bounded: at most SW_LEARN_SETS_MAX observations; beyond that the one not
  *     measured for longest goes.
  */
@@ -67,9 +68,9 @@ int sw_learn_new(const struct sw_profiles *profiles, const struct sw_predict_mod
 void sw_learn_free(struct sw_learn *learn);
 SW_DEFINE_FREEP(struct sw_learn, sw_learn_free)
 
-/* One measurement. Refused (SW_EINPUT, and nothing is kept): no samples; fewer than two jobs or
- * more than SW_LEARN_JOBS_MAX; a slowdown below 0.5, which says that the time alone was wrong, or
- * above 1000, which is standing still; names that are empty, long or odd. */
+/* One measurement. Refused (SW_EINPUT, and nothing is kept): no samples, fewer than two jobs, or
+ * more than SW_LEARN_JOBS_MAX. Refused is also a slowdown below 0.5, which says that the time alone
+ * was wrong, or above 1000, which is standing still. So are names that are empty, long or odd. */
 int sw_learn_add(struct sw_learn *learn, const struct sw_learn_case *about, int64_t slow_milli, uint32_t samples, struct sw_err *err);
 
 /* What to expect. Fits first where something was added since: keep additions together. A set that

@@ -1,15 +1,15 @@
 /* The regression: weighted ridge on ln(measured / predicted), one for each kind of set.
  *
- * Columns: a constant (what sharing costs beyond the prediction), ln of the prediction (it
- * exaggerates, or the opposite), each resource as the product of both sides' use, the same for the
- * time that they keep the GPU busy, and two for each model: as the one that suffers, and as a
+ * Columns: a constant (what sharing costs beyond the prediction) and ln of the prediction (it
+ * exaggerates, or the opposite). Each resource is one, as the product of both sides' use. So is the
+ * time that they keep the GPU busy. Each model has two: as the one that suffers, and as a
  * neighbour. The penalty pulls all towards 0, where the prediction stands as it is.
  *
  * Robustness. Others learn from an observation only to within a stray (twice that, if it was made
- * again) of what all others predict for it; one that was made three times, or twice with much the
+ * again) of what all others predict for it. One that was made three times, or twice with much the
  * same outcome, is believed of its own set as it is. "What all others predict" comes from the same
  * fit by the leave-one-out identity (residual / (1 - leverage)). Starting from the predictions of
- * the profiles, that is repeated: measurements that agree carry each other away from a wrong
+ * the profiles, that is repeated. Measurements that agree carry each other away from a wrong
  * prediction; one that stands alone cannot.
  */
 #include <stdio.h>

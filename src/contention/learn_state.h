@@ -15,8 +15,8 @@ enum kind {
 	KIND_COUNT,
 };
 
-/* A case in its one spelling: the job that is meant first, the others in the order of their names,
- * but for the guaranteed job, which follows at once where it is another. */
+/* A case in its one spelling: the job that is meant first, the others in the order of their names.
+ * But the guaranteed job follows at once where it is another. */
 struct sw_learn_set {
 	enum kind kind;
 	uint32_t count;

@@ -1,25 +1,25 @@
 /* Maximum-weight matching.
  *
- * Every vertex has a price (dual), at first half of the greatest weight (doubled here, so that
- * all stays whole); an edge is tight when the prices of its ends add up to its weight. Trees of
- * tight edges, in turn unmatched and matched, grow from all unmatched vertices at once. Vertices
- * at an even distance from a root are OUTER, at an odd one INNER, those in no tree FREE. A tight
- * edge from an outer vertex
+ * Every vertex has a price (dual), at first half of the greatest weight (doubled here, so that all
+ * stays whole). An edge is tight when the prices of its ends add up to its weight. Trees of tight
+ * edges, in turn unmatched and matched, grow from all unmatched vertices at once. Vertices at an
+ * even distance from a root are OUTER, at an odd one INNER, those in no tree FREE. A tight edge
+ * from an outer vertex
  *	to a free one      makes a tree larger, by that vertex and its mate;
  *	to another tree    ends the phase: along the path between both roots matched and
  *	                   unmatched edges change roles;
  *	within its tree    closes an odd circle, which becomes a blossom:
  *	                   from then on it is one outer vertex.
- * When there is no such edge, prices of outer vertices fall and of inner ones rise until there is
- * one, an inner blossom's own price is used up and it opens again, or unmatched vertices have the
- * price 0: then no matching is heavier.
+ * When there is no such edge, prices of outer vertices fall and of inner ones rise until something
+ * happens. There is one, or an inner blossom's own price is used up and it opens again. Or
+ * unmatched vertices have the price 0: then no matching is heavier.
  *
  * Invariants between phases:
  *  1. no edge is worth more than its ends' prices and the prices of the blossoms that hold both;
  *     matched edges exactly that.
  *  2. all unmatched vertices have the same price, the lowest of all.
- *  3. a blossom has an odd number of petals; petal 0 holds its base, the only vertex whose mate may
- *     be outside; 1 and 2, 3 and 4, ... are matched to each other.
+ *  3. a blossom has an odd number of petals. Petal 0 holds its base, the only vertex whose mate may
+ *     be outside. 1 and 2, 3 and 4, ... are matched to each other.
  *
  * Ids: 1 to n are vertices, above that blossoms; 0 is none.
  */

@@ -13,10 +13,10 @@
  * is elsewhere feels a crowded resource less, hence the factor. Each job is taken to run as if
  * the others never paused.
  *
- * SW_WAY_SLICES, in turns (what the driver does without more ado): a job that alone keeps the GPU
- * busy for the part b of the time has the GPU to itself while it is the only one with work, and 1/k
- * of it while k jobs have work, less what switching costs. With p_j, the part of the time in which
- * job j has work waiting or running, the jobs taken as independent, and c the cost of switching:
+ * SW_WAY_SLICES, in turns (what the driver does without more ado). A job that alone keeps the GPU
+ * busy for the part b of the time has the GPU to itself while no other has work. While k jobs have
+ * work it has 1/k of it, less what switching costs. Let p_j be the part of the time in which job j
+ * has work waiting or running, and c the cost of switching. With the jobs taken as independent:
  *	r_i = P(no other has work) + sum over k >= 1 of P(k others have work) / ((1 + k) * (1 + c))
  *	s_i = (1 - b_i) + b_i / r_i        p_i = (b_i / r_i) / s_i
  * solved by repetition. Cores and memory of the host count as above; what the GPU's parts
@@ -26,9 +26,9 @@
  * pays a fixed cost. The others take turns, as above, in a part of what it leaves idle. Beside one
  * that is never idle they stand still. For several guaranteed jobs: sw_predict_gated().
  *
- * Not modelled: under MPS, long kernels that hold the whole GPU (5 to 14 times slower was
- * measured), caches that lose more than their share, clocks that fall when the card reaches
- * its limit of power. Device memory is not a rate: jobs that do not fit together cannot
+ * Not modelled, under MPS: long kernels that hold the whole GPU (5 to 14 times slower was
+ * measured). Nor are caches that lose more than their share. Nor are clocks that fall when the card
+ * reaches its limit of power. Device memory is not a rate: jobs that do not fit together cannot
  * share (sw_predict_fits).
  *
  * Integer thousandths, rounded to the nearest: the same on every machine, and independent of the
@@ -88,11 +88,11 @@ const char *sw_predict_bound_name(int bound);
 void sw_predict_set(const struct sw_predict_model *model, enum sw_predict_way way, const struct sw_profile *const *jobs, size_t count,
 		    struct sw_prediction *ret_predictions);
 
-/* SW_WAY_GATE for any number of guaranteed jobs, which come first. They share the GPU with
- * each other as `among` says (SW_WAY_MPS or SW_WAY_SLICES), each paying the gate's cost
- * beside an opportunistic one; those have the time in which all guaranteed ones are idle,
- * that is the product of their idle parts. Without jobs of either class there is no gate, and
- * all share as `among` says. */
+/* SW_WAY_GATE for any number of guaranteed jobs, which come first. They share the GPU with each
+ * other as `among` says (SW_WAY_MPS or SW_WAY_SLICES), each paying the gate's cost beside an
+ * opportunistic one. Those have the time in which all guaranteed ones are idle, that is the product
+ * of their idle parts. Without jobs of either class there is no gate, and all share as `among`
+ * says. */
 void sw_predict_gated(const struct sw_predict_model *model, enum sw_predict_way among, const struct sw_profile *const *jobs,
 		      size_t guaranteed, size_t count, struct sw_prediction *ret_predictions);
 

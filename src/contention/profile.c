@@ -188,8 +188,8 @@ static int decode_totals(const struct sw_yaml_node *node, struct sw_profile *pro
 	return 0;
 }
 
-/* Where nothing was measured: no part of a GPU is in use while it has no work, so at least the most
- * used part of it; and what GPUs in use are busy on average. */
+/* Where nothing was measured: no part of a GPU is in use while it has no work. So it is at least
+ * the use of the most used part. It is also at least what GPUs in use are busy on average. */
 static uint16_t likely_busy(const struct sw_profile *profile)
 {
 	uint32_t use_milli = sw_profile_gpu_use_milli(profile);

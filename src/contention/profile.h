@@ -1,5 +1,5 @@
-/* What is known about a model before it runs: how long an iteration takes, what it needs, how much
- * it minds its neighbours and a scattered placement.
+/* What is known about a model before it runs: how long an iteration takes and what it needs. Also
+ * how much it minds its neighbours and a scattered placement.
  *
  * Profiles are data (data/profiles.yaml, also inside the program), each with its source. A name
  * without a profile gets the file's default, and the profile says so. Everything is an integer:
@@ -91,10 +91,10 @@ int sw_profiles_load_default(struct sw_profiles **ret_profiles, struct sw_err *e
 void sw_profiles_free(struct sw_profiles *profiles);
 SW_DEFINE_FREEP(struct sw_profiles, sw_profiles_free)
 
-/* One more profile, over those that are there: its name and `alias` (NULL: none) find it from
- * now on, and so does its number, which follows from its name. One that was put under the same
- * name before, or is built in under it, is replaced. All of it is copied; what was found
- * before is no longer valid. */
+/* One more profile, over those that are there. Its name and `alias` (NULL: none) find it from now
+ * on. So does its number, which follows from its name. One that was put under the same name before,
+ * or is built in under it, is replaced. All of it is copied; what was found before is no longer
+ * valid. */
 int sw_profiles_put(struct sw_profiles *profiles, const struct sw_profile *profile, const char *alias, struct sw_err *err);
 
 /* A copy, to put others over. `base` outlives it. */
@@ -109,8 +109,8 @@ int sw_profiles_restore(struct sw_profiles *profiles, const struct sw_profiles *
  * for each distinct name. */
 const struct sw_profile *sw_profiles_find(const struct sw_profiles *profiles, const char *model);
 
-/* The same for a job that also states its batch size: the profile of "MODEL (batch size N)" where
- * there is one, as Gavel names its job types; else, and for batch 0, that of the model. */
+/* The same for a job that also states its batch size. It is the profile of "MODEL (batch size N)"
+ * where there is one, as Gavel names its job types. Else, and for batch 0, that of the model. */
 const struct sw_profile *sw_profiles_find_batch(const struct sw_profiles *profiles, const char *model, uint32_t batch);
 
 /* In the order of the file; NULL behind the last. The default is not among them. */
@@ -129,14 +129,14 @@ uint32_t sw_profile_gpu_use_milli(const struct sw_profile *profile);
  * straight line, beyond the last one flat. */
 uint64_t sw_profile_speed_milli(const struct sw_profile *profile, uint32_t gpus);
 
-/* Run time with the GPUs spread like `spread` relative to the run time that a trace
- * states, >= 1000. `best` is the closest that this cluster can hold so many GPUs: what a trace says
- * about a job of 16 GPUs on nodes of 8 already contains the way between two nodes. */
+/* Run time with the GPUs spread like `spread` relative to the run time that a trace states, >=
+ * 1000. `best` is the closest that this cluster can hold so many GPUs. What a trace says about a
+ * job of 16 GPUs on nodes of 8 already contains the way between two nodes. */
 uint32_t sw_profile_placement_milli(const struct sw_profile *profile, enum sw_profile_spread spread, enum sw_profile_spread best);
 
-/* How long a job takes whose trace gives no duration: from its iterations (0: unknown), else from
- * the total of its model and global batch (0: unknown, the first total). SW_ENOTFOUND when neither
- * is known, SW_ELIMIT when the result does not fit an int64. */
+/* How long a job takes whose trace gives no duration. It is known from its iterations (0: unknown),
+ * else from the total of its model and global batch (0: unknown, the first total). SW_ENOTFOUND
+ * when neither is known, SW_ELIMIT when the result does not fit an int64. */
 int sw_profile_duration(const struct sw_profile *profile, int64_t iterations, uint32_t batch, uint32_t gpus, int64_t *ret_ns);
 
 #endif

@@ -12,7 +12,7 @@
  *	         dram_read: 0.25, dram_write: 0.1}
  *
  * What a run does not name was not measured in it. A figure of the profile is the median of the
- * runs that have it; what no run has is that of the built-in profile of the same name, else of the
+ * runs that have it. What no run has is that of the built-in profile of the same name, else of the
  * default. Unless counters were read in some run, the profile is marked as estimated.
  *
  * Invariants:
@@ -79,8 +79,8 @@ struct sw_measured sw_store_median(const struct sw_store_entry *entry);
 /* Puts the profiles of all entries over those that are there. */
 int sw_store_apply(const struct sw_store *store, struct sw_profiles *profiles, struct sw_err *err);
 
-/* How a command line is written in the store: its words with spaces between, what is not printable
- * as '?', cut off where it is too long. */
+/* How a command line is written in the store: its words with spaces between. What is not printable
+ * is a '?', and it is cut off where it is too long. */
 const char *sw_store_command(const char *const *words, size_t count, char text[SW_STORE_COMMAND + 1]);
 
 #endif

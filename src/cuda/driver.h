@@ -3,8 +3,8 @@
  *
  * Names, numbers and layouts are the driver's; what is not needed is left out. Shared by the
  * preloaded library (src/runtime) and the emulated driver (emu). A structure or a number is added
- * here when one of them needs it, and checked against a real cuda.h, where one is installed, by
- * tests/runtime/entry_points.
+ * here when one of them needs it. tests/runtime/entry_points checks it against a real cuda.h, where
+ * one is installed.
  */
 #ifndef SW_CUDA_DRIVER_H
 #define SW_CUDA_DRIVER_H

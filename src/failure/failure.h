@@ -1,21 +1,21 @@
 /* Why a run failed, told by what it left behind: the end of its log, its exit code, its signal, and
  * what its supervisor says.
  *
- * A table of classes (data/failures.yaml, and rules of the operator's own ahead of it) says for
- * each kind of failure how it is recognised, whether the user or the operator can do something
- * about it, whether trying again can help, and what to tell people. Pure: text in, a class out.
- * What follows for a job is decide.h's.
+ * A table of classes (data/failures.yaml, and rules of the operator's own ahead of it). It says for
+ * each kind of failure how it is recognised, and whether the user or the operator can do something
+ * about it. It also says whether trying again can help, and what to tell people. Pure: text in, a
+ * class out. What follows for a job is decide.h's.
  *
  * How a class is found, in this order; within each step the table's order decides:
  *  1. by the supervisor's reason, which is certain (a run that could not be launched is first
  *     looked for by the supervisor's own words);
  *  2. by the last SW_FAILURE_NEAR bytes of the log, then by all of it, leaving out classes that are
- *     symptoms: they follow when another process of the job fails;
+ *     symptoms. These follow when another process of the job fails;
  *  3. by the whole log, symptoms only;
  *  4. by signal and exit code (128 + n counts as signal n, as shells have it);
  *  5. the class without any signature: unknown.
  *
- * Every pattern holds some plain text that must be there, which is searched first: a log of 64 KiB
+ * Every pattern holds some plain text that must be there, which is searched first. A log of 64 KiB
  * takes a few milliseconds, whatever is in it.
  */
 #ifndef SW_FAILURE_FAILURE_H

@@ -1,6 +1,6 @@
 /* The GPUs of this machine: which there are, and what they are doing.
  *
- * They come from one of three sources, which the rest of the program does not tell apart:
+ * They come from one of three sources, which the rest of the program does not tell apart. These are
  * NVIDIA's management library, a description file of GPUs that do not exist (see
  * examples/gpus.yaml), or nowhere.
  *

@@ -1,7 +1,7 @@
 /* GPUs as NVIDIA's management library shows them. The library is loaded at run time: the program
- * also runs where there is none. What a driver or a GPU does not know is not known here either;
- * only a GPU that does not answer at all, or has reported an error of its own (Xid), is one: the
- * latter until the library is opened again. */
+ * also runs where there is none. What a driver or a GPU does not know is not known here either.
+ * Only a GPU that does not answer at all, or has reported an error of its own (Xid), is faulty. The
+ * latter is so until the library is opened again. */
 #include <assert.h>
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -408,8 +408,9 @@ static void ask_health(const struct nvml *nvml, nvml_device device, struct sw_gp
 
 /* ---- errors that GPUs report */
 
-/* Those that a program brings about, or that concern it alone; and repairs that have succeeded: 63
- * (a row of memory was replaced), 92 (many errors were corrected), 94 (an error was contained). */
+/* Those that a program brings about, or that concern it alone, and repairs that have succeeded.
+ * These are 63 (a row of memory was replaced), 92 (many errors were corrected), 94 (an error was
+ * contained). */
 static bool is_of_program(uint64_t xid)
 {
 	static const uint64_t harmless[] = {13, 31, 43, 45, 63, 68, 92, 94, 109};

@@ -1,6 +1,6 @@
-/* Best fit: the tightest node that holds the whole job; a larger job takes idle nodes and then the
- * tightest for the rest; if there is no such place, as few nodes as possible, fullest gaps first.
- * Keeps whole nodes free for large jobs. Looks for one rack first. */
+/* Best fit: the tightest node that holds the whole job. A larger job takes idle nodes and then the
+ * tightest for the rest. If there is no such place, it gets as few nodes as possible, fullest gaps
+ * first. Keeps whole nodes free for large jobs. Looks for one rack first. */
 #include <sharewell/policy.h>
 
 static bool gather(const struct sw_view *view, uint32_t gpus, struct sw_spot *spot, struct sw_node_id first, struct sw_node_id end)

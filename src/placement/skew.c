@@ -1,7 +1,7 @@
-/* Consolidate only where it pays: a job whose largest tensor dominates its model suffers from
- * the network and must sit on as few nodes as can hold it; any other goes wherever it
- * fragments least. Models of unknown skew count as sensitive: waiting for a good place is the
- * smaller mistake for them.
+/* Consolidate only where it pays. A job whose largest tensor dominates its model suffers from the
+ * network and must sit on as few nodes as can hold it. Any other goes wherever it fragments least.
+ * Models of unknown skew count as sensitive: waiting for a good place is the smaller mistake for
+ * them.
  *
  * The limit, 0.3, separates VGG and AlexNet (0.61 and more) from ResNet and
  * Inception (0.14 and less).

@@ -6,7 +6,7 @@ static bool place(const struct sw_view *view, const struct sw_job *job, uint32_t
 {
 	(void)job;
 	const struct sw_node_id end = {sw_view_nodes(view)};
-	/* Levels of free GPUs from the top: every node gives one GPU before any gives two; a node
+	/* Levels of free GPUs from the top: every node gives one GPU before any gives two. A node
 	 * gives all of its GPUs in one part, so first find how many each must give at most. */
 	uint32_t nodes = 0, most = sw_view_node_gpus_max(view);
 	for (struct sw_node_id node = sw_nodes_first(view, 1, (struct sw_node_id){0}, end); node.v != SW_NO_NODE.v && nodes < gpus;

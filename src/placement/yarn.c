@@ -1,10 +1,10 @@
-/* Consolidated placement as clusters run by YARN did it: all GPUs of a job in one rack; up to a
- * node's GPUs on the first node in index order that has room; more on completely idle nodes plus
- * one more node for the rest. All or nothing, no spill.
+/* Consolidated placement as clusters run by YARN did it: all GPUs of a job in one rack. Up to a
+ * node's GPUs are on the first node in index order that has room. More are on completely idle nodes
+ * plus one more node for the rest. All or nothing, no spill.
  *
- * Each worker takes CPUs and host memory: 2 CPUs for a job of one GPU, otherwise 6 per GPU (2 for
- * the worker, 4 for its parameter server); 5 GB per job on one node, and per GPU (11 + 0.1 x GPUs)
- * GB for jobs on several. A job that says how much it needs overrides this.
+ * Each worker takes CPUs and host memory. A job of one GPU has 2 CPUs, others 6 per GPU (2 for the
+ * worker, 4 for its parameter server). A job on one node has 5 GB, those on several (11 + 0.1 x
+ * GPUs) GB per GPU. A job that says how much it needs overrides this.
  */
 #include <sharewell/policy.h>
 

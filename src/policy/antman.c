@@ -1,20 +1,21 @@
 /* AntMan: guaranteed jobs by right, opportunistic ones in what they leave.
  *
  * Guaranteed jobs stand in one line by submit time. A job within its tenant's quota starts where
- * the placement rule says, on free GPUs or, where there are none, as if opportunistic jobs were not
- * there; those stay beside it, or give way where memory is short. A job that finds no place is
- * overtaken, but not once it has waited for `patience`: then it holds up the line, so that large
- * jobs do not starve. Nothing is lost meanwhile, since idle GPUs are lent to opportunistic jobs.
+ * the placement rule says, on free GPUs. Where there are none, it starts as if opportunistic jobs
+ * were not there; those stay beside it, or give way where memory is short. A job that finds no
+ * place is overtaken, but not once it has waited for `patience`. Then it holds up the line, so that
+ * large jobs do not starve. Nothing is lost meanwhile, since idle GPUs are lent to opportunistic
+ * jobs.
  *
  * With `auto`, or if it is of class auto, a guaranteed job that must wait runs as an opportunistic
- * one until it can be promoted: in place if no guaranteed job is on its GPUs, else it moves. The
- * oldest first, and older jobs of the line before younger ones.
+ * one until it can be promoted. It is promoted in place if no guaranteed job is on its GPUs, else
+ * it moves. The oldest first, and older jobs of the line before younger ones.
  *
  * Opportunistic jobs go to idle GPUs, else beside others on the GPUs that are used least, below
  * `busy`; with the same patience among themselves.
  *
  * Jobs that run as opportunistic and may be promoted are kept in a list in submit order, chained
- * through their bytes; numbers in it are ids plus one.
+ * through their bytes. Numbers in it are ids plus one.
  */
 #include <sharewell/policy.h>
 

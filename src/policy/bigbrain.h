@@ -1,9 +1,9 @@
 /* What the files of `bigbrain` share: how it looks at GPUs, and what it predicts.
  *
- * The prediction is the plainest that sharing without MPS allows: the GPU goes round, so a
- * job takes 1 + the sum of what the others use of the GPU times as long as alone. For jobs
- * that are alike it is a line in their number; for jobs that are never idle the speed on a
- * GPU is 1 / (1 + residents).
+ * The prediction is the plainest that sharing without MPS allows: the GPU goes round. So a job
+ * takes 1 + the sum of what the others use of the GPU times as long as alone. For jobs that are
+ * alike it is a line in their number. For jobs that are never idle the speed on a GPU is 1 / (1 +
+ * residents).
  */
 #ifndef SW_POLICY_BIGBRAIN_H
 #define SW_POLICY_BIGBRAIN_H
@@ -41,7 +41,7 @@ bool sw_bigbrain_find_whole(const struct sw_view *view, const struct sw_job *job
 /* How to split it over what is left; the shortest step of all nodes. */
 bool sw_bigbrain_find_split(const struct sw_view *view, const struct sw_job *job, struct sw_split *ret_split);
 /* When it would be done if it waited for the end of a whole job in whose place it can go, counted
- * from now; SW_TIME_NEVER: there is none whose end is known. */
+ * from now. SW_TIME_NEVER: there is none whose end is known. */
 sw_ns sw_bigbrain_if_it_waits(const struct sw_view *view, const struct sw_job *job, sw_ns *ret_wait);
 
 #endif

@@ -14,17 +14,17 @@
  * and stops the one that ran longest. When a job ends and leaves GPUs free, one that waits for its
  * turn elsewhere moves there.
  *
- * Every `introspect`: where residents wait, one of them is packed with one that runs and asks for
- * as many GPUs, for a trial of one quantum. They stay together if they do more than taking turns
- * would, that is, if the sum of their speeds against those alone is above 1; if not, this pair is
- * not tried again. A job that is spread over nodes moves to one that can hold it, and if there is
- * none, the fullest such node is cleared of a job that fits elsewhere. An elastic job grows onto
+ * Every `introspect`, where residents wait, one of them is packed with one that runs and asks for
+ * as many GPUs. That is for a trial of one quantum. They stay together if they do more than taking
+ * turns would, that is, if the sum of their speeds against those alone is above 1. If not, this
+ * pair is not tried again. A job that is spread over nodes moves to one that can hold it. If there
+ * is none, the fullest such node is cleared of a job that fits elsewhere. An elastic job grows onto
  * GPUs of its node that were idle for `idle`, and shrinks as soon as a job needs them.
  *
  * Only a job that keeps its state at a stop takes turns. One that keeps it in place alone comes
- * back to the very GPUs that it had, and shares these with as many as their memory holds; it is
+ * back to the very GPUs that it had. It shares these with as many as their memory holds. It is
  * never moved. One that keeps nothing runs until it ends. A job larger than a node, or spread over
- * several, is in a turn of its own: it waits for free GPUs, after a quantum others are stopped for
+ * several, is in a turn of its own. It waits for free GPUs. After a quantum others are stopped for
  * it, and after another quantum it goes last.
  *
  * A job that keeps its GPUs busier than `busy` when alone is not packed; where that is not known

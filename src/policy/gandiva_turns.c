@@ -3,7 +3,7 @@
 
 /* ---- turns */
 
-/* Whether the memory of those that stand on the GPUs of `with` and that of one more fits: a job
+/* Whether the memory of those that stand on the GPUs of `with` and that of one more fits. A job
  * that is stopped in place keeps it. */
 static bool fits_beside(struct sw_view *view, const struct sw_node *node, const struct sw_job *job, const struct sw_job *with)
 {
@@ -209,7 +209,7 @@ bool sw_gandiva_is_hard(struct sw_view *view, const struct sw_job *job)
 	return job->gpus > sw_view_node_gpus_max(view) || !sw_gandiva_takes_turns(view, job);
 }
 
-/* Others were stopped for it there, or (SW_NO_NODE) on several nodes, and it could not start: the
+/* Others were stopped for it there, or (SW_NO_NODE) on several nodes, and it could not start. The
  * longer it waits, the longer they are left alone then. */
 static void shun(struct sw_view *view, const struct sw_job *job, struct sw_node_id node)
 {

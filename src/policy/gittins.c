@@ -1,6 +1,7 @@
 /* The Gittins index in two dimensions (Tiresias 2D-Gittins): run first the job that is likeliest to
- * end soon for the GPU time invested, judging by how much GPU time jobs used before: a file of
- * samples, or else the jobs that ended on this cluster. Durations of living jobs need not be known.
+ * end soon for the GPU time invested. That is judged by how much GPU time jobs used before: a file
+ * of samples, or else the jobs that ended on this cluster. Durations of living jobs need not be
+ * known.
  *
  * Queues as in las.c; within a queue the index decides, in the last queue arrival does. The
  * index of a running job is looked at again every `tick`, or when it has run for a quarter

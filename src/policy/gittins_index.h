@@ -2,8 +2,8 @@
  *
  * G(a) = P(S - a <= delta | S > a) / E[min(S - a, delta) | S > a]
  *
- * With k samples in (a, a + delta] and r beyond, this is k / (sum over the k of (s - a) + delta r):
- * whole numbers, one division. */
+ * With k samples in (a, a + delta] and r beyond, this is k / (sum over the k of (s - a) + delta r).
+ * These are whole numbers and one division. */
 #ifndef SW_POLICY_GITTINS_INDEX_H
 #define SW_POLICY_GITTINS_INDEX_H
 

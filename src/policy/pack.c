@@ -1,23 +1,23 @@
 /* The contention-aware packer, on top of any order.
  *
  * The base policy keeps its order, and its order is served first, exactly as without us. Jobs that
- * it leaves waiting are then tried in that order: each is packed beside running jobs on as many
- * GPUs where the SDK predicts the most together, if that is at least `worth`, none gets slower than
- * `slow`, and memory is there. So the first in the order has the first choice; a matching of all
- * against all would do a little more work in total, for others. Jobs without a profile, or which do
- * not say how much memory they need, are packed with no other.
+ * it leaves waiting are then tried in that order. Each is packed beside running jobs on as many
+ * GPUs where the SDK predicts the most together. That must be at least `worth`, none may get slower
+ * than `slow`, and memory must be there. So the first in the order has the first choice. A matching
+ * of all against all would do a little more work in total, for others. Jobs without a profile, or
+ * which do not say how much memory they need, are packed with no other.
  *
- * When no job waits any more and GPUs are idle, guests that slow their host or are slowed
- * by it move to GPUs of their own, where jobs keep their state when they move and the order
- * can take the GPUs back.
+ * When no job waits any more and GPUs are idle, guests that slow their host or are slowed by it
+ * move to free GPUs. They do so where jobs keep their state when they move and the order can take
+ * the GPUs back.
  *
  * What runs as a guest holds nothing by right: the order preempts guest and host each by its own
- * rank. A set is looked at twice after it was made; if it is twice slower than predicted by more
- * than a fifth, it is taken apart, and jobs of these two models are not put together again.
+ * rank. A set is looked at twice after it was made. If both looks find it slower than predicted by
+ * more than a fifth, it is taken apart. Jobs of these two models are not put together again.
  *
- * Hosts stand in lists by what they look like to a predictor, so that a decision asks once for each
- * kind and not for each job. Numbers in lists are ids plus one. The base's bytes come first in
- * every state, so the base finds them where it always does.
+ * Hosts stand in lists by what they look like to a predictor. So a decision asks once for each kind
+ * and not for each job. Numbers in lists are ids plus one. The base's bytes come first in every
+ * state, so the base finds them where it always does.
  */
 #include "policy/pack.h"
 
@@ -356,7 +356,7 @@ static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, co
 	return (int32_t)ret_beside->worth_milli - (int32_t)ret_beside->before_milli;
 }
 
-/* The first of the kind to which the job can go: they are alike, but one may be on a GPU with less
+/* The first of the kind to which the job can go. They are alike, but one may be on a GPU with less
  * memory, or on a node that takes no jobs. NULL: it is welcome nowhere. */
 static const struct sw_job *first_host(const struct pass *pass, const struct sw_job *job, const struct kind *kind, int32_t *ret_gain,
 				       struct sw_beside *ret_beside)

@@ -1,4 +1,4 @@
-/* Packing on top of an order: "las+pack" is las, and a job that finds no place runs beside a
+/* Packing on top of an order. "las+pack" is las, but a job that finds no place runs beside a
  * running job if both are predicted to do well. */
 #ifndef SW_POLICY_PACK_H
 #define SW_POLICY_PACK_H

@@ -1,23 +1,22 @@
-/* Philly: gangs ask for GPUs near to each other, again and again, and for ever less nearness;
- * tenants lend each other what they do not use.
+/* Philly: gangs ask for GPUs near to each other, again and again, and for ever less nearness.
+ * Tenants lend each other what they do not use.
  *
- * The request loop of a job that waits: it tries for `acquire` to get all of its GPUs at its level
+ * The request loop of a job that waits. It tries for `acquire` to get all of its GPUs at its level
  * of locality (philly_levels.c), gives up, backs off for `backoff`, and tries again. After every
  * `relax_after` tries in vain it goes on at the next level. Levels at which the job would have no
  * place on an idle cluster are left out, and while nothing runs it takes any place. A try holds
  * nothing: a job gets all of its GPUs in one decision or none, and what it waits for others may
  * take meanwhile. So younger jobs overtake.
  *
- * Tenants are virtual clusters. A tenant has a share, its quota; a job beyond it runs on idle
- * GPUs, as an opportunistic run, for which the core asks for no quota. When GPUs are short, that
- * is, at least `occupancy` of them are in use, and a job within its tenant's share finds fewer
- * free ones than it needs that suit it, jobs of the tenants that are furthest beyond their share
- * are preempted, those that started last first, until it can start: at any level, for it has
- * waited enough. This happens once in a try. A job whose GPU memory would stay where the other
- * then had no room is left alone.
+ * Tenants are virtual clusters. A tenant has a share, its quota. A job beyond it runs on idle GPUs,
+ * as an opportunistic run, for which the core asks for no quota. GPUs are short when at least
+ * `occupancy` of them are in use, and too few free ones suit a job within its tenant's share. Then
+ * jobs of the tenants that are furthest beyond their share are preempted until it can start, those
+ * that started last first. It starts at any level, for it has waited enough. This happens once in a
+ * try. A job whose GPU memory would stay where the other then had no room is left alone.
  *
  * Where more than a few wait, the end of a back-off is noticed up to a minute late, together with
- * others, but never so late that a try is missed.
+ * others. It is never so late that a try is missed.
  *
  * What a job waits for is accounted for between looks at it: its tenant's share, if the job would
  * exceed it, else a place.
@@ -25,7 +24,7 @@
  * Invariants:
  *  1. Where a job stands in its loop follows from the time since it began to wait,
  *     and from nothing else.
- *  2. Jobs stand in the order by their level, the highest first, then those that back off: where
+ *  2. Jobs stand in the order by their level, the highest first, then those that back off. Where
  *     one finds no place, neither do those behind it that are alike.
  */
 #include "policy/philly.h"

@@ -83,8 +83,8 @@ static inline uint64_t ephemeral(const struct sw_job *job)
 
 /* ---- rooms (salus_rooms.c) */
 
-/* A place for a job in a room: rule 1 is a lane of its own, 2 a lane that is large
- * enough, 3 one that grows. */
+/* A place for a job in a room. Rule 1 is a lane of its own, 2 a lane that is large enough, 3 one
+ * that grows. */
 struct seat {
 	uint32_t room; /* link; 0: nowhere */
 	uint8_t lane;

@@ -1,11 +1,11 @@
 /* Of the policy salus: which job is in which room and lane, and whether one more has room.
  *
- * A lane is as large as the largest ephemeral memory of its members, so it shrinks when that member
+ * A lane is as large as the largest ephemeral memory of its members. So it shrinks when that member
  * leaves, and is gone with the last. Lanes are sums, not places: that the free memory is one piece
  * is the affair of the GPU runtime, which maps it anew.
  *
- * Invariants: `used` and `lanes` of a room follow from its members; `used` is at most `capacity`,
- * unless another policy brought the members together; lanes are numbered from 0 without gaps; a
+ * Invariants: `used` and `lanes` of a room follow from its members. `used` is at most `capacity`,
+ * unless another policy brought the members together. Lanes are numbered from 0 without gaps. A
  * room is in the open list while it could take one more.
  */
 #include "policy/salus.h"

@@ -2,29 +2,29 @@
  * gains, and none starves.
  *
  * Order. Jobs stand in queues by the GPU time that they likely need still: what history predicts,
- * and where it knows nothing, what they have used so far, because run times have long tails, and a
- * job that ran for long will. Each queue is `ratio` times as long as the one before. Strict
- * priority rules between queues; within one, a running job stays. Opportunistic jobs have queues of
- * their own, behind those of all others. A job that has waited for `patience` and as long as it has
- * run goes ahead of all queues; when it runs, it begins in the first queue anew. So no job starves
- * but opportunistic ones where others always hold all GPUs.
+ * or else what they have used so far. Run times have long tails, so a job that ran for long will
+ * run for long. Each queue is `ratio` times as long as the one before. Strict priority rules
+ * between queues; within one, a running job stays. Opportunistic jobs have queues of their own,
+ * behind those of all others. A job that has waited for `patience` and as long as it has run goes
+ * ahead of all queues. When it runs, it begins in the first queue anew. So no job starves but
+ * opportunistic ones where others always hold all GPUs.
  *
  * Place. A waiting job takes the first of these that there is:
  *  1. free GPUs near to each other;
- *  2. a seat: the GPUs of a running job of its class that is alone on them, asks for as many, and
- *     is predicted to bear it (sharewell_seats.c);
+ *  2. a seat: the GPUs of a running job of its class that is alone on them, and asks for as many.
+ *     That job must be predicted to bear it (sharewell_seats.c);
  *  3. free GPUs anywhere; if it minds distance, once it has waited for `locality`;
- *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep
- *     their state, unless it has lost its patience; an opportunistic job takes them from
- *     others of its kind alone;
- *  5. for an opportunistic job, the time that a guaranteed one on as many GPUs leaves idle, if that
- *     one hardly notices and both together do `worth`. Such a filler makes room for a guest of its
- *     host, goes when its host goes, and stands just behind it in the order, so that none is
- *     stopped for GPUs that a filler would still hold.
- * A job of class auto whose tenant has used up its quota runs as an opportunistic one on free GPUs.
+ *  4. GPUs of jobs behind it in the order, the last first, but only of jobs that keep their state,
+ *     unless it has lost its patience. An opportunistic job takes them from others of its kind
+ *     alone;
+ *  5. for an opportunistic job, the time that a guaranteed one on as many GPUs leaves idle. That
+ *     one must hardly notice, and both together must do `worth`. Such a filler makes room for a
+ *     guest of its host and goes when its host goes. It stands just behind its host in the order,
+ *     so that none is stopped for GPUs that a filler would still hold. A job of class auto whose
+ *     tenant has used up its quota runs as an opportunistic one on free GPUs.
  *
  * Room. Where GPUs are free and no job waits, those that took a seat move to them, if they keep
- * their state when they move; fillers do so where no waiting job can use them. Pairs that are
+ * their state when they move. Fillers do so where no waiting job can use them. Pairs that are
  * slower than predicted are parted.
  */
 #include <sharewell/policy.h>
@@ -131,7 +131,7 @@ static void watch_running(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_set(view, job, sw_view_now(view) + due, SECOND);
 }
 
-/* The network is slow for jobs whose largest tensor is much of the model; where that is not known,
+/* The network is slow for jobs whose largest tensor is much of the model. Where that is not known,
  * waiting is the smaller mistake (see the placement rule `skew`). */
 static bool minds_distance(const struct sw_job *job)
 {

@@ -1,6 +1,6 @@
-/* What the files of the policy `sharewell` share. sharewell.c decides;
- * sharewell_seats.c knows which jobs share GPUs and which would bear a neighbour;
- * sharewell_near.c is its rule for places. */
+/* What the files of the policy `sharewell` share. sharewell.c decides. sharewell_seats.c knows
+ * which jobs share GPUs and which would bear a neighbour. sharewell_near.c is its rule for
+ * places. */
 #ifndef SW_POLICY_SHAREWELL_H
 #define SW_POLICY_SHAREWELL_H
 

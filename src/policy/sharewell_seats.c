@@ -135,7 +135,7 @@ static const struct sw_job *look_for_host(struct sw_view *view, const struct sw_
 	return NULL;
 }
 
-/* What it should measure at the least: of a host, what it did before; what the place does to a
+/* What it should measure at the least. Of a host it is what it did before; what the place does to a
  * guest on several GPUs is not known. */
 static void promise(struct sw_view *view, sw_seat_of_fn *seat_of, const struct sw_job *guest, const struct sw_job *host,
 		    const struct sw_beside *beside)

@@ -18,8 +18,8 @@ bool sw_account_open(void);
 /* After fork(): the page is the parent's. */
 void sw_account_forget(void);
 
-/* Whether there is a coordinator that says that it lives; whether there was one, and is none any
- * more: one that never said so is not missed. */
+/* Whether there is a coordinator that says that it lives. Also whether there was one, and is none
+ * any more. One that never said so is not missed. */
 bool sw_account_is_coordinated(void);
 bool sw_account_is_deserted(void);
 
@@ -44,8 +44,8 @@ bool sw_account_take(int gpu, size_t bytes, bool fixed);
 /* Takes them in any case: they are there already. */
 void sw_account_note(int gpu, size_t bytes, bool fixed);
 void sw_account_give(int gpu, size_t bytes, bool fixed);
-/* What is held now is held: by the thread that has got memory, at the end of its call, or has moved
- * it, before the gate is opened. */
+/* What is held now is held. Called by the thread that has got memory, at the end of its call, or
+ * has moved it, before the gate is opened. */
 void sw_account_raise_peaks(void);
 /* Host memory for contents, against the job's budget. */
 bool sw_account_take_host(int gpu, size_t bytes);

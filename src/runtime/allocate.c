@@ -111,7 +111,7 @@ static CUresult await_work(CUcontext own)
 }
 
 /* A caller that frees may count on all work with it being over, as with the driver. That may take
- * long, so it is waited for before the gate: no thread that closes it, and none that it stops, has
+ * long, so it is waited for before the gate. No thread that closes it, and none that it stops, has
  * to wait for a free. While something is captured no thread may wait for a context: then the memory
  * goes when the program has waited for it, or stands still. */
 static CUresult free_ours(CUdeviceptr address, CUcontext own, bool captured)

@@ -165,7 +165,7 @@ static bool give_up(void)
 	return true;
 }
 
-/* What it had on the GPU may not fit any more where only contexts of others have come: two such
+/* What it had on the GPU may not fit any more where only contexts of others have come. Two such
  * would wait for each other for ever. */
 static enum sw_page_trouble resume(void)
 {

@@ -1,10 +1,10 @@
-/* What a process with a share of the GPU's time may still take: credit comes as time goes by and is
+/* What a process with a share of the GPU's time may still take. Credit comes as time goes by and is
  * paid for work, at what that took. Pure, and in a header of its own so that a test can run a
  * program against it that needs no GPU.
  *
- * Work comes in bursts: a program that may never run ahead of the GPU is held up by
- * its own launches, and would pay for that. So a process that has used up its credit
- * rests until it is whole.
+ * Work comes in bursts. A program that may never run ahead of the GPU is held up by its own
+ * launches, and would pay for that. So a process that has used up its credit rests until it is
+ * whole.
  */
 #ifndef SW_RUNTIME_CREDIT_H
 #define SW_RUNTIME_CREDIT_H

@@ -14,7 +14,7 @@ void *sw_door_pick(void *handle, const char *name)
 		sw_find_dlsym();
 	if (name != NULL && strncmp(name, "nvml", 4) == 0)
 		return sw_nvml_pick(handle, name);
-	/* Not every name that begins like this is the driver's: a program that asks for curl's or
+	/* Not every name that begins like this is the driver's. A program that asks for curl's or
 	 * the CUDA runtime's functions does not need the driver loaded. */
 	if (name == NULL || name[0] != 'c' || name[1] != 'u' || name[2] < 'A' || name[2] > 'Z' || !sw_driver_ready())
 		return NULL;

@@ -1,5 +1,5 @@
-/* Every way to a function of the driver leads through here: binding by the linker finds our
- * exported names (hooks.h), dlsym() is hooked in dlsym.c and cuGetProcAddress() below, and what
+/* Every way to a function of the driver leads through here. Binding by the linker finds our
+ * exported names (hooks.h). dlsym() is hooked in dlsym.c and cuGetProcAddress() below, and what
  * cudaGetDriverEntryPoint() gives comes from the latter.
  *
  * The real answer is asked for first; only an address that is the real one of a hooked function is

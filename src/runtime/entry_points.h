@@ -19,11 +19,12 @@
  *	PLANE, BOX    the description that it is given says, a CUcopy2d or a CUcopy3d
  *	PART          the same of a CUcopyBox, or of each of PARTS
  *
- * Types are what matters to a caller: P a pointer, U a number of up to 32 bits, Z one of 64 bits, H
- * a handle for other processes. "Touches memory" is also what the driver looks up by its address,
- * as when a copy is put into a graph: there must be memory then. Entry points of the driver that
- * are not here pass untouched, each for a reason: tests/runtime/entry_points.txt names them all,
- * and tests/runtime/entry_points checks that, also with a real cuda.h.
+ * Types are what matters to a caller. P is a pointer, U a number of up to 32 bits, Z one of 64
+ * bits, H a handle for other processes. "Touches memory" is also what the driver looks up by its
+ * address, as when a copy is put into a graph. There must be memory then. Entry points of the
+ * driver that are not here pass untouched, each for a reason. The list
+ * tests/runtime/entry_points.txt names them all, and tests/runtime/entry_points checks that, also
+ * with a real cuda.h.
  */
 #ifndef SW_RUNTIME_ENTRY_POINTS_H
 #define SW_RUNTIME_ENTRY_POINTS_H

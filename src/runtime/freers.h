@@ -3,8 +3,9 @@
  *
  * Frees happen at moments, which are counted. A freer is a stream that freed something; it knows up
  * to which moment all that it freed is really over. It learns that where the program waits for the
- * GPU anyway, and from events that are recorded behind some of its frees, by a thread that has just
- * used that stream: no other thread knows whether the program destroys or captures it meanwhile.
+ * GPU anyway, and from events that are recorded behind some of its frees. A thread that has just
+ * used that stream records these: no other thread knows whether the program destroys or captures it
+ * meanwhile.
  *
  * Invariants:
  *  1. a moment that is over for a freer was counted before everything was recorded, or
@@ -43,7 +44,7 @@ struct sw_freer {
 	bool marking;
 };
 
-/* Stands for all streams of the context at once: what is freed there is over when the program has
+/* Stands for all streams of the context at once. What is freed there is over when the program has
  * waited for the whole context, or the GPU stands still. Nothing is recorded in it. */
 #define SW_FREER_OF_CONTEXT ((CUstream)-1)
 

@@ -1,4 +1,4 @@
-/* Whether an idle time of one process is long enough for what another wants to do in it, and how
+/* Whether an idle time of one process is long enough for what another wants to do in it. And how
  * long that may take, by how long its last work took. Pure, and in a header of its own so that a
  * test can ask it without a GPU. */
 #ifndef SW_RUNTIME_GAP_H
@@ -21,10 +21,10 @@
 #define SW_GAP_STUCK_NS INT64_C(1000000000)
 #define SW_GAP_STUCK_MOST_NS (10 * SW_GAP_STUCK_NS)
 
-/* Programs repeat themselves: an idle time that has lasted `since_ns` will end like the
- * shortest of the last ones that were longer than it is now. One that is longer than all of
- * them may end at any moment, but the longer it lasts, the longer it is likely to go on: what
- * needs no more than that may begin. */
+/* Programs repeat themselves. An idle time that has lasted `since_ns` will end like the shortest of
+ * the last ones that were longer than it is now. One that is longer than all of them may end at any
+ * moment. But the longer it lasts, the longer it is likely to go on. What needs no more than that
+ * may begin. */
 static inline bool sw_gap_is_short(const _Atomic int64_t gaps_ns[SW_PAGE_GAPS], int64_t since_ns, int64_t needed_ns)
 {
 	int64_t end = INT64_MAX;
@@ -37,7 +37,7 @@ static inline bool sw_gap_is_short(const _Atomic int64_t gaps_ns[SW_PAGE_GAPS], 
 	return end == INT64_MAX ? since_ns < needed_ns : since_ns + needed_ns + SW_GAP_MARGIN_NS > end;
 }
 
-/* How long the work may take that comes next, when the last took `took_ns`: about the longest of
+/* How long the work may take that comes next, when the last took `took_ns`. About the longest of
  * the last ones, since a program has long kernels and short ones. */
 static inline int64_t sw_gap_needed(int64_t needed_ns, int64_t took_ns)
 {
@@ -46,16 +46,16 @@ static inline int64_t sw_gap_needed(int64_t needed_ns, int64_t took_ns)
 	return took_ns > needed_ns ? took_ns : needed_ns;
 }
 
-/* After how long without an end of any work it may be the program itself that must let it end:
- * what a host function waits for, say. What was held up so counts as work too, and would make
+/* After how long without an end of any work it may be the program itself that must let it end. For
+ * example, what a host function waits for. What was held up so counts as work too, and would make
  * that longer each time. */
 static inline int64_t sw_gap_stuck(int64_t needed_ns)
 {
 	return needed_ns < (SW_GAP_STUCK_MOST_NS - SW_GAP_STUCK_NS) / 4 ? SW_GAP_STUCK_NS + 4 * needed_ns : SW_GAP_STUCK_MOST_NS;
 }
 
-/* After `quiet_ns` without work, a small part of a second: one that was held up on the GPU itself,
- * or is longer than any idle time, is tried again some time. */
+/* Tried again some time: work that was held up on the GPU itself, or is longer than any idle time.
+ * That is after `quiet_ns` without work, a small part of a second. */
 static inline int64_t sw_gap_forget(int64_t needed_ns, int64_t quiet_ns)
 {
 	return needed_ns - needed_ns / (SW_GAP_FORGET_NS / quiet_ns);

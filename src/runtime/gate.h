@@ -1,5 +1,5 @@
 /* The gate: every call that gives the GPU work, or touches memory that may move, is inside while it
- * runs; closing the gate waits until none is.
+ * runs. Closing the gate waits until none is.
  *
  * Passing costs a store, a load and a branch; no lock, no system call, no shared cache line that is
  * written. The closing thread pays for it with membarrier(2).

@@ -144,9 +144,10 @@ CUresult hook_cuMemGetHandleForAddressRange(P ret, Z address, Z bytes, U type, Z
 	return result;
 }
 
-/* The driver waits there until all GPUs have joined the group, as long as that takes: outside the
- * gate, and before that the memory is pinned, also where the driver refuses in the end. Parameters
- * are numbered from the last one: the address is the third, and how many bytes the second. */
+/* The driver waits there until all GPUs have joined the group, as long as that takes. So it is
+ * outside the gate. Before that the memory is pinned, also where the driver refuses in the end.
+ * Parameters are numbered from the last one: the address is the third, and how many bytes the
+ * second. */
 #define BINDS_ADDRESS(symbol, ...)                                          \
 	CUresult hook_##symbol(SW_PARAMS(__VA_ARGS__))                      \
 	{                                                                   \

@@ -1,7 +1,7 @@
 /* Memory for other processes by CUDA's IPC handles. The driver makes such handles of plain memory
- * only, so those of memory that can move are made here: a ticket names the process that has the
- * memory and where it listens, and a process that opens it is given a descriptor of the driver's
- * for each chunk (exports.c, imports.c).
+ * only, so those of memory that can move are made here. A ticket names the process that has the
+ * memory and where it listens. A process that opens it is given a descriptor of the driver's for
+ * each chunk (exports.c, imports.c).
  *
  * Both processes are under the runtime, of one user, and in one network namespace. What was
  * exported stays where it is.

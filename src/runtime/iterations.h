@@ -2,10 +2,10 @@
  * and when the process holds least memory.
  *
  * Every thread that launches or copies writes down which call it was, in a ring of its own
- * (rhythm.h); that is all that the launch path does, and it shares nothing. The attendant looks at
+ * (rhythm.h). That is all that the launch path does, and it shares nothing. The attendant looks at
  * the rings now and then. Where it finds a rhythm it names a note that comes in each period: when
  * that note comes again, its thread looks at the clock. The iteration of the process is the longest
- * one of its threads: where one thread computes gradients and another updates weights every fourth
+ * one of its threads. Where one thread computes gradients and another updates weights every fourth
  * time, the latter's is the whole.
  */
 #ifndef SW_RUNTIME_ITERATIONS_H
@@ -53,9 +53,9 @@ static inline void sw_iterations_note(struct sw_gate_thread *self, uint32_t note
 
 /* The process has got or freed memory. Inside the gate: nothing is on its way then. */
 void sw_iterations_memory(void);
-/* By the attendant, before it moves memory out: waits until the process holds about as little as it
- * does at the best moment of an iteration, for one iteration at most, and not long; not at all
- * where nothing is known, where memory stays the same, or where it is urgent. */
+/* By the attendant, before it moves memory out. Waits until the process holds about as little as it
+ * does at the best moment of an iteration. It waits for one iteration at most, and not long. It
+ * does not wait where nothing is known, where memory stays the same, or where it is urgent. */
 void sw_iterations_await_floor(void);
 /* By the attendant, at its every look: brings the slot's figures up to date. */
 void sw_iterations_look(void);

@@ -1,6 +1,6 @@
-/* Which handles that are launched are kernels of libraries and which are functions of modules: a
- * launch takes either in one place, but the driver is asked for their names by different calls, and
- * what it does with a handle of the other kind is not documented. */
+/* Which handles that are launched are kernels of libraries and which are functions of modules. A
+ * launch takes either in one place, but the driver is asked for their names by different calls.
+ * What it does with a handle of the other kind is not documented. */
 #ifndef SW_RUNTIME_KERNELS_H
 #define SW_RUNTIME_KERNELS_H
 

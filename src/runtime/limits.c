@@ -1,8 +1,8 @@
-/* Shrink and grow: chunks leave the GPU for host memory, at the same addresses, until the job is
- * under its limit, and come back where there is room again.
+/* Shrink and grow. Chunks leave the GPU for host memory, at the same addresses, until the job is
+ * under its limit. They come back where there is room again.
  *
  * Some of them at a time. Host memory for them is made while the program still runs, since that
- * takes longest; then the gate is closed, the contents are copied all at once through a window
+ * takes longest. Then the gate is closed, the contents are copied all at once through a window
  * beside, and neighbours change places together.
  */
 #include <pthread.h>

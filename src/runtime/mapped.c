@@ -598,7 +598,7 @@ static bool is_taken(CUmemHandle handle)
 	return taken;
 }
 
-/* Many calls take the handle of a group, so those are not translated: one whose value the program
+/* Many calls take the handle of a group, so those are not translated. One whose value the program
  * has already is put aside until there is another. */
 CUresult hook_cuMulticastCreate(P ret, P prop)
 {

@@ -1,11 +1,11 @@
 /* Memory that the program creates and maps by hand (cuMemCreate, cuMemMap): it counts, and
  * moves where that is simple.
  *
- * It moves while one mapping shows all of it, its own GPU may write there, the context in which it
- * was mapped lives, and no other process knows it: then the mapping is a range (memory.h) of one
- * chunk, and leaves and comes back like any other. Everything else stays where it is: what was
- * exported or bound to a multicast group, handles that are mapped twice or in part or not at all,
- * memory of special kinds, and what is larger than a piece of the store.
+ * It moves while one mapping shows all of it, and its own GPU may write there. The context in which
+ * it was mapped must live, and no other process may know it. Then the mapping is a range (memory.h)
+ * of one chunk, and leaves and comes back like any other. Everything else stays where it is. That
+ * is what was exported or bound to a multicast group, and handles that are mapped twice or in part
+ * or not at all. So do memory of special kinds, and what is larger than a piece of the store.
  *
  * Invariants:
  *  1. the driver holds such memory by one handle of ours and by its mappings; how often the program
@@ -13,7 +13,7 @@
  *  2. the program's handle is the driver's until the memory has moved, and keeps its value then. No
  *     other handle that the program gets has that value;
  *  3. all of this is under sw_memory_lock, but not calls of the driver that may take as long as
- *     they like: what one of them is under way with stays, and where it is.
+ *     they like. What one of them is under way with stays, and where it is.
  */
 #ifndef SW_RUNTIME_MAPPED_H
 #define SW_RUNTIME_MAPPED_H

@@ -84,8 +84,8 @@ static CUresult fill_on_gpu(const struct sw_range *range, struct sw_chunk *chunk
 	return result;
 }
 
-/* On the GPU if the job's share and the GPU have room, also what pools hold and do not use; else in
- * host memory if the budget has. */
+/* On the GPU if the job's share and the GPU have room, also what pools hold and do not use.
+ * Otherwise it is in host memory if the budget has room. */
 static CUresult fill_chunk(const struct sw_range *range, struct sw_chunk *chunk)
 {
 	CUresult result = fill_on_gpu(range, chunk);
@@ -176,8 +176,8 @@ void sw_range_unlink(struct sw_range *range)
 }
 
 /* What is more than the job's share of the GPU and its whole budget of host memory is refused
- * before it takes, piece by piece, what others could have meanwhile. What is only short now is not:
- * memory may be on its way back. */
+ * before it takes anything. Otherwise it would take, piece by piece, what others could have
+ * meanwhile. What is only short now is not: memory may be on its way back. */
 static bool could_fit(CUdevice device, size_t bytes)
 {
 	size_t capacity = 0;

@@ -1,14 +1,14 @@
 /* Universal memory: what the program gets from cuMemAlloc(), or maps by hand (mapped.h), is a range
- * of addresses that stays, over chunks of physical memory that come and go.
+ * of addresses that stays. Below it are chunks of physical memory that come and go.
  *
- * A chunk is on the GPU, in host memory that the GPU reads through the same addresses (spilled:
- * slow, but the program goes on), or stored away while the process is suspended. Small requests
- * share ranges (slabs.c).
+ * A chunk is on the GPU, in host memory that the GPU reads through the same addresses, or stored
+ * away while the process is suspended. The second is called spilled: slow, but the program goes on.
+ * Small requests share ranges (slabs.c).
  *
  * Invariants:
  *  1. addresses of a range never change while it lives, and only this folder maps there;
- *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored,
- *     unless the GPU is lost (attendant.c): then nothing moves any more;
+ *  2. while the gate is open, every chunk of every range is on the GPU or spilled, never stored.
+ *     But where the GPU is lost (attendant.c) nothing moves any more;
  *  3. bytes on the GPU are charged to the account of its GPU, spilled and stored bytes to the host
  *     budget; nothing else is;
  *  4. a pinned range does not move: another process, or the driver itself,

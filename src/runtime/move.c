@@ -97,7 +97,7 @@ struct drain {
 };
 
 /* Waits for all work in a context. One that is gone by a way that we do not know, or has failed,
- * has none any more: without memory, it keeps nothing from moving. */
+ * has none any more. Without memory, it keeps nothing from moving. */
 static CUresult drain_context(CUcontext context, bool has_memory)
 {
 	CUresult result = sw_driver.context_push(context);

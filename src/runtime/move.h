@@ -22,9 +22,9 @@ enum sw_page_trouble sw_move_back(bool tight);
 /* It could not be brought back: whether a context that has memory has failed, so that it never
  * can. */
 bool sw_move_is_hopeless(void);
-/* Brings what is on the GPUs under the limits, or spilled chunks back where there is room
- * again: some at a time, so that the program stands still for a moment only. The gate is
- * open before and after. */
+/* Brings what is on the GPUs under the limits, or spilled chunks back where there is room again.
+ * Some at a time, so that the program stands still for a moment only. The gate is open before and
+ * after. */
 enum sw_page_trouble sw_move_to_limits(void);
 /* Whether sw_move_to_limits() would have something to do. */
 bool sw_move_is_due(void);

@@ -270,8 +270,8 @@ bool sw_neighbours_prepare(void)
 
 /* ---- of one that yields */
 
-/* Nothing of theirs is mapped: the owner of the file may be another user, can shorten it, and would
- * kill by SIGBUS a process that looks at a mapping of it. */
+/* Nothing of theirs is mapped. The owner of the file may be another user, and can shorten it. That
+ * would kill by SIGBUS a process that looks at a mapping of it. */
 enum { PROCESSES = 64, AT_ONCE = 16 }; /* of a neighbour's processes more than that are not looked at: each look reads each */
 _Static_assert(SW_PAGE_SLOTS % AT_ONCE == 0, "slots are read in groups");
 

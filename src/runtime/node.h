@@ -1,12 +1,12 @@
-/* The machine's host memory for contents of GPUs: one bound for all programs of a user there, kept
- * in a file that they share (struct sw_host_ledger).
+/* The machine's host memory for contents of GPUs. It has one bound for all programs of a user
+ * there, kept in a file that they share (struct sw_host_ledger).
  *
  * The memory itself is each process's own. What counts is what the machine gives, from before it is
  * made until after it is gone, whatever lies in it.
  *
  * Invariants:
- *  1. what is taken here is never more than the bound, over all processes of the user, less what
- *     others are said to hold, nor than the machine has available less a reserve;
+ *  1. what is taken here, over all processes of the user, is never more than the bound less what
+ *     others are said to hold. Nor is it more than the machine has available less a reserve;
  *  2. what a process had is free again when it is gone, however that came; a child
  *     of fork() has nothing;
  *  3. without a ledger only the second half of 1 holds: the runtime is never the
@@ -30,9 +30,9 @@ bool sw_node_take(size_t bytes, bool ahead);
 void sw_node_give(size_t bytes);
 /* Whether so much could be taken now; counts as refused if not. */
 bool sw_node_has_room(size_t bytes);
-/* While the driver makes pinned memory, other programs wait in theirs: one that makes
- * some says so, and one that needs none yet leaves it for later. Never for long: the
- * other may have been stopped. */
+/* While the driver makes pinned memory, other programs wait in theirs. So one that makes some says
+ * so, and one that needs none yet leaves it for later. Never for long: the other may have been
+ * stopped. */
 void sw_node_begin_making(void);
 void sw_node_end_making(void);
 bool sw_node_others_make(void);

@@ -1,4 +1,4 @@
-/* The management library, which knows what each process has on a GPU; and its two calls that a
+/* The management library, which knows what each process has on a GPU. Also its two calls that a
  * program asks for memory, which agree with the job's limit. */
 #ifndef SW_RUNTIME_NVML_H
 #define SW_RUNTIME_NVML_H

@@ -25,8 +25,8 @@ static bool is_likely(uint64_t before, uint64_t after)
 	return after > before && after - before >= LEAST && after - before <= MOST;
 }
 
-/* By what the process has now, or, where that is not told (as in a container with processes of its
- * own), by what the GPU has, if no other process of the job makes a context meanwhile. */
+/* By what the process has now. Where that is not told (as in a container with processes of its
+ * own), it is by what the GPU has. No other process of the job may make a context meanwhile. */
 static uint64_t find_out(const struct sw_overhead *overhead)
 {
 	struct sw_nvml_use after;

@@ -1,6 +1,6 @@
-/* What a context takes of the GPU beside the memory that the program asks for: found out once for
- * each GPU of a job, when its first context there is made, and charged for every one of them. No
- * process waits for another to find out: a process that cannot uses what another has found.
+/* What a context takes of the GPU beside the memory that the program asks for. It is found out once
+ * for each GPU of a job, when its first context there is made, and charged for every one of them.
+ * No process waits for another to find out: a process that cannot uses what another has found.
  *
  * A context cannot be in host memory meanwhile. Where others have filled the GPU the process says
  * what it lacks, and tries again while its coordinator makes room. */

@@ -20,7 +20,7 @@
 enum { PACED = SW_PACE_SHARE | SW_PACE_YIELD };
 enum { QUEUES = 16, BATCHES = 16, SHARE_IN_FLIGHT = 10, LAUNCHES_MOST = 64 };
 /* One that yields gives the GPU no more than two small batches at once, and of long ones no more
- * than one: what comes may take far longer than what was. */
+ * than one. What comes may take far longer than what was. */
 enum { YIELD_IN_FLIGHT = 2, YIELD_LAUNCHES = 4 };
 #define YIELD_LONG_NS INT64_C(4000000)
 
@@ -157,10 +157,10 @@ static bool is_stuck(struct queue *queue, int64_t now)
 }
 
 /* After how many launches the open batch is closed. While little is in flight the GPU may idle
- * between two launches: that is not the program's to pay for, and between batches it does not. What
- * is open when the program stops is closed at the second look after that: an event after every
+ * between two launches. That is not the program's to pay for, and between batches it does not. What
+ * is open when the program stops is closed at the second look after that. An event after every
  * launch would tell sooner, and cost every launch. One that yields is not paid by batches, and must
- * know soon: its launches have such an event; so have those that no other thread could close. */
+ * know soon: its launches have such an event. So have those that no other thread could close. */
 static unsigned launches_most(const struct queue *queue, uint32_t mode)
 {
 	unsigned ahead = mode & SW_PACE_YIELD ? YIELD_LAUNCHES : queue->count > 5 ? LAUNCHES_MOST : 1U << queue->count;
@@ -218,7 +218,7 @@ static int64_t must_wait(struct queue *queue, CUstream stream, uint32_t mode)
 void sw_pace_before(CUstream stream)
 {
 	for (;;) {
-		/* Not while the gate is closed: the process may be off its GPU, and must be in no
+		/* Not while the gate is closed. The process may be off its GPU. It must be in no
 		 * call of the driver then, nor hold the lock in one. */
 		if (atomic_load(&sw_gate_closed) != 0)
 			sw_gate_leave(sw_gate_enter());

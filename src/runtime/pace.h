@@ -1,7 +1,7 @@
 /* Pacing: how much of the GPU's time this process takes.
  *
  * A process with a share is given credit as time goes by and pays for what its work took, by the
- * GPU's own clock; without credit its next launch waits. A process that yields starts work only
+ * GPU's own clock. Without credit its next launch waits. A process that yields starts work only
  * while none of its guaranteed neighbours has any on the GPU. Both keep little work in flight, so
  * that what they say is soon true.
  *
@@ -26,13 +26,13 @@ void sw_pace_before(CUstream stream);
 /* Just before and just after the call itself, inside the gate. */
 void sw_pace_begin(CUstream stream);
 void sw_pace_end(CUstream stream);
-/* Into the gate and out of it for a call that asks for memory: a process that asks for it is about
- * to use it, and its neighbours must not take the time that it takes for an idle one. */
+/* Into the gate and out of it for a call that asks for memory. A process that asks for it is about
+ * to use it. Its neighbours must not take the time that it takes for an idle one. */
 struct sw_gate_thread *sw_pace_enter_request(void);
 void sw_pace_leave_request(struct sw_gate_thread *self);
 /* The program waits for the GPU: what it gave is all for now. */
 void sw_pace_pause(void);
-/* By the attendant, every SW_PACE_LOOK_NS while the process is paced and the gate open: a program
+/* By the attendant, every SW_PACE_LOOK_NS while the process is paced and the gate open. A program
  * that launched nothing for so long has paused, whether it says so or not. */
 #define SW_PACE_LOOK_NS INT64_C(5000000)
 void sw_pace_look(void);

@@ -3,9 +3,9 @@
  * by now, that one takes its name's place in both. A program that chose other GPUs, or by
  * number, is left alone.
  *
- * The driver looks at them once. A process that moved the job between that look and the moment when
- * this process is in the page would not know of it, and leave it behind: so the page's door is
- * held. */
+ * The driver looks at them once. A process may move the job between that look and the moment when
+ * this process is in the page. It would not know of this one, and leave it behind. So the page's
+ * door is held. */
 #include "runtime/places.h"
 
 #include <errno.h>

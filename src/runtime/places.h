@@ -1,4 +1,4 @@
-/* Which GPUs the driver is to show to this process: a job that was moved may start programs with
+/* Which GPUs the driver is to show to this process. A job that was moved may start programs with
  * the names of those that it had. */
 #ifndef SW_RUNTIME_PLACES_H
 #define SW_RUNTIME_PLACES_H

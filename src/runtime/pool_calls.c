@@ -1,5 +1,5 @@
-/* The hooked calls on pools and in stream order. What moves is ours (pools.h); what the driver
- * keeps, graphs' memory and pools of other kinds, is counted as it comes and goes: what such a pool
+/* The hooked calls on pools and in stream order. What moves is ours (pools.h). What the driver
+ * keeps, graphs' memory and pools of other kinds, is counted as it comes and goes. What such a pool
  * holds counts, not what the program has of it. Each call is inside the gate while it works. */
 #include <stdint.h>
 
@@ -17,7 +17,7 @@
 #include "runtime/start.h"
 #include "runtime/waited.h"
 
-/* What the stream allocates and frees is part of a graph then: there is no memory to count yet
+/* What the stream allocates and frees is part of a graph then. There is no memory to count yet
  * (charges.c counts that of graphs), and the driver is asked nothing that it may refuse meanwhile.
  * Where it does not say, it is its to answer. */
 static bool is_captured(CUstream stream)
@@ -71,7 +71,7 @@ static bool try_locked(const struct request *request, CUresult *ret_result, CUco
 	return ours;
 }
 
-/* Where memory is short it waits for the GPU, outside the gate, as programs do: what streams are
+/* Where memory is short it waits for the GPU, outside the gate, as programs do. What streams are
  * about to free may be what is missing, and no thread that closes the gate has to wait for them. */
 static bool get(const struct request *request, struct sw_gate_thread *self, CUresult *ret_result)
 {
@@ -301,7 +301,7 @@ static struct sw_pool *lock_pool_early(CUmemoryPool handle)
 	return pool;
 }
 
-/* A process that may use one pool of a device may use all that it holds: what the program asked for
+/* A process that may use one pool of a device may use all that it holds. What the program asked for
  * works, and more than that is not refused. */
 CUresult hook_cuMemPoolSetAccess(P handle, P access, Z count)
 {

@@ -1,7 +1,7 @@
 /* Memory that the program gets in stream order (cuMemAllocAsync), from pools whose memory is ours
  * and moves like any other (memory.h).
  *
- * A pool is the driver's, and has settings and figures there; what is allocated from it lies in
+ * A pool is the driver's, and has settings and figures there. What is allocated from it lies in
  * ranges of ours, which are cut into pieces. A piece that was freed is idle: the stream that freed
  * it may have it again at once, others when it is over (freers.h). Neighbours that one stream freed
  * are one piece at once, others when they are needed.
@@ -11,11 +11,11 @@
  * (charges.c counts them), and so is memory of graphs.
  *
  * Invariants:
- *  1. each byte of a range with pieces is in exactly one of them; an idle one is in the bin of its
+ *  1. each byte of a range with pieces is in exactly one of them. An idle one is in the bin of its
  *     size, and refers to the freer that freed it;
- *  2. a pool's memory is given back when the program waits for the GPU, as far as it is over
- *     the pool's threshold; when it is asked for; and before anything leaves the GPU or
- *     fails for want of room;
+ *  2. a pool's memory is given back in three cases. One is that the program waits for the GPU, and
+ *     the pool is over its threshold. The others are that it is asked for, and that something would
+ *     leave the GPU or fail for want of room;
  *  3. a pool that the program destroyed lasts until its last allocation is freed;
  *  4. under sw_memory_lock.
  */

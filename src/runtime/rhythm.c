@@ -67,8 +67,8 @@ static void pick(struct picked *picked, struct sw_rhythm_seen *seen)
 	picked->seen[picked->count++] = seen;
 }
 
-/* Notes whose distances may be periods: those of the last calls, and the rarest, which tell the
- * whole from a part that is repeated in it. */
+/* Notes whose distances may be periods. They are those of the last calls, and the rarest, which
+ * tell the whole from a part that is repeated in it. */
 static void pick_notes(struct sw_rhythm_room *room, const uint32_t *notes, size_t count, struct picked *picked)
 {
 	struct sw_rhythm_seen *rarest[PICKED / 2];
@@ -113,7 +113,7 @@ static uint32_t list_candidates(struct sw_rhythm_room *room, const uint32_t *not
 	return listed;
 }
 
-/* How many of the last notes the period explains: in that part, as long as it can be, at most every
+/* How many of the last notes the period explains. In that part, as long as it can be, at most every
  * MOST_INNER-th is not the one a period before it. */
 static size_t explained(const uint32_t *notes, size_t count, uint32_t period)
 {

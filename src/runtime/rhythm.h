@@ -8,9 +8,9 @@
  * Invariants:
  *  1. a rhythm is only stated where nearly all of the notes are the ones a period before them; a
  *     sequence without one has none;
- *  2. the period is the shortest that explains the breaks: of a part that is repeated up to
- *     MOST_INNER times and then followed by something else, always the same, it is the whole
- *     (gradient accumulation), of one that is repeated more often it is the part (a step, with a
+ *  2. the period is the shortest that explains the breaks. A part may be repeated up to MOST_INNER
+ *     times and then be followed by something else, always the same. Then the period is the whole
+ *     (gradient accumulation). Of one that is repeated more often it is the part (a step, with a
  *     validation now and then);
  *  3. copies are no part of it, except where the launches alone say too little: all are of
  *     one and the same kernel.

@@ -1,5 +1,5 @@
 /* Host memory that the GPU can read through its own addresses. Making it takes far longer than a
- * copy into it, so it is made before it is needed, while the program runs, and a bounded part of
+ * copy into it. So it is made before it is needed, while the program runs, and a bounded part of
  * what is not needed any more is kept. */
 #ifndef SW_RUNTIME_SPARE_H
 #define SW_RUNTIME_SPARE_H

@@ -32,8 +32,9 @@ static struct slice {
 static unsigned count;
 static size_t all_bytes, used_bytes;
 
-/* As large as what is missing, so that small programs take little; not much smaller than what there
- * is, so that slices stay few; of whole pieces, since what is left over is of no use to them. */
+/* As large as what is missing, so that small programs take little. It is not much smaller than what
+ * there is, so that slices stay few. It is of whole pieces, since what is left over is of no use to
+ * them. */
 static size_t slice_size(size_t missing, size_t piece, size_t most)
 {
 	size_t size = missing > all_bytes / 8 ? missing : all_bytes / 8;

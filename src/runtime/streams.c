@@ -1,6 +1,6 @@
 /* The hooked call that makes streams with a priority. Those of an opportunistic job have the lowest
- * there is: a GPU that is shared through MPS goes by the priorities of all of its clients' streams,
- * and one that is not goes by those within a process alone. What work a stream does, and in which
+ * there is. A GPU that is shared through MPS goes by the priorities of all of its clients' streams.
+ * One that is not goes by those within a process alone. What work a stream does, and in which
  * order, is the same with any priority. */
 #include "runtime/account.h"
 #include "runtime/driver.h"

@@ -12,7 +12,7 @@
 /* Around the end of a context. */
 void sw_visits_keep_out(void);
 void sw_visits_let_in(void);
-/* Around one short step in contexts of the program, never around a wait for the gate; false: one of
+/* Around one short step in contexts of the program, never around a wait for the gate. False: one of
  * them goes, and the step is for later. */
 bool sw_visit_begin(void);
 void sw_visit_end(void);

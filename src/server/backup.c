@@ -1,5 +1,5 @@
-/* A backup of the journal for an operator, while the controller goes on: first a copy beside the
- * journal, in steps, then its bytes to the client.
+/* A backup of the journal for an operator, while the controller goes on. First comes a copy beside
+ * the journal, in steps, then its bytes to the client.
  *
  * The copy has no name any more as soon as it is open: whatever happens, its space comes back.
  * One at a time. A client that gets a part only finds out by itself: the copy is a database

@@ -1,14 +1,14 @@
-/* The group commit: records of all requests that come in one batch of the loop are stored with one
+/* The group commit. Records of all requests that come in one batch of the loop are stored with one
  * fsync, applied in their order, and answered.
  *
- * A batch stays open while more requests are ready, for BATCH_NS: then the next request that is
+ * A batch stays open while more requests are ready, for BATCH_NS. Then the next request that is
  * dispatched closes it, or a timer of usual priority, whatever else is ready. Storing and applying
- * are done in slices, so that thousands of jobs in one request do not hold up the others: between
+ * are done in slices, so that thousands of jobs in one request do not hold up the others. Between
  * two slices there is a round of the loop, in which others are heard.
  *
  * Invariants:
- *  1. `storing` operations, which were `open` before, are stored together or not at all; `stored`
- *     ones are applied in the order of the journal, whatever becomes of their clients;
+ *  1. `storing` operations, which were `open` before, are stored together or not at all. Those that
+ *     are `stored` are applied in the order of the journal, whatever becomes of their clients;
  *  2. done() is called exactly once for each operation, with its client if that is still there, and
  *     frees nothing of the operation.
  */

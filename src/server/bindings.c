@@ -5,8 +5,8 @@
  * without end. What comes through the socket is from root or the controller's own user, which may
  * do everything: its nodes are no token's.
  *
- * A node whose token was revoked or has ended, or of which version 0.1 did not note one, belongs to
- * the next that speaks for it.
+ * A node may have a token that was revoked or has ended, or none that version 0.1 noted. It belongs
+ * to the next token that speaks for it.
  */
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * its own way only.
  *
  *  1. Counts are those of the connections that are there; connection.c and places.c keep them.
- *  2. A caller whose requests have held the loop for its slice of a round waits for the next
- *     round: requests on all of its connections together keep others waiting no longer than one.
+ *  2. A caller whose requests have held the loop for its slice of a round waits for the next round.
+ *     So requests on all of its connections together keep others waiting no longer than one.
  *  3. A caller without connections is remembered only for as long as its requests weigh on it.
  */
 #include <inttypes.h>
@@ -22,8 +22,8 @@
 /* What one caller, and all of them, have of one round of the loop. */
 #define SLICE_NS (10 * SW_NS_PER_MS)
 #define ROUND_NS (30 * SW_NS_PER_MS)
-/* Files that are no connections with a place: the journal, snapshots, listeners, the loop;
- * connections that are told that there is no room, or on their way out. */
+/* Files that are no connections with a place: the journal, snapshots, listeners, the loop. Also
+ * connections that are told that there is no room, or are on their way out. */
 #define FILES_KEPT 192u
 #define OWN_MOST 1024u
 /* A token that has brought fewer nodes may sync as if it had so many. So many bytes of a

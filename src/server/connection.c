@@ -11,11 +11,11 @@
  *  2. a phase that waits for the client has a deadline; BUSY and STREAM wait for us and have none;
  *  3. what a connection takes is counted at its caller (places.c) from when it begins until it
  *     ends, or is told to end;
- *  4. what comes in is held at a bound: by a watermark in the clear, between two records with TLS,
- *     which would not go on by itself with what it holds of one;
- *  5. when a round of the loop has taken long, connections that are ready wait for the next, in
- *     the order in which they were: a thousand that speak in the same moment do not keep out
- *     those that come after.
+ *  4. what comes in is held at a bound. In the clear a watermark does that. With TLS it is between
+ *     two records, since TLS would not go on by itself with what it holds of one;
+ *  5. when a round of the loop has taken long, connections that are ready wait for the next, in the
+ *     order in which they were. A thousand that speak in the same moment do not keep out those that
+ *     come after.
  */
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

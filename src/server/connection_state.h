@@ -46,7 +46,7 @@ struct sw_conn {
 	bool patient;
 };
 
-/* Closes it when the loop comes to it; not at once, since its owner may be at work on it or on a
+/* Closes it when the loop comes to it. Not at once, since its owner may be at work on it or on a
  * list that it is in. */
 void sw_conn_end_soon(struct sw_conn *conn);
 /* Only where no request is at work. */
@@ -65,7 +65,7 @@ uint32_t sw_conn_head_ms(const struct sw_conn *conn);
 /* False: it has not come yet. */
 bool sw_conn_try_head(struct sw_conn *conn);
 bool sw_conn_try_body(struct sw_conn *conn);
-/* One slice of reading the body, or of none while its caller has to wait; true: it is read, or
+/* One slice of reading the body, or of none while its caller has to wait. True: it is read, or
  * cannot be, and the client has its answer or waits for it. */
 bool sw_conn_read_body(struct sw_conn *conn);
 

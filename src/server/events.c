@@ -2,13 +2,13 @@
  *
  * Every record is an event; its number in the journal is the event's id, so a watcher that comes
  * back says where it was. The last ones are kept in memory. A client that asks for older ones, or
- * falls behind them, is told to look anew ("reset"): an event carries a job as it is, not how it
+ * falls behind them, is told to look anew ("reset"). An event carries a job as it is, not how it
  * came to be, so nothing is lost by that but the steps between.
  *
- * Watchers are fed in passes: each pass comes to every watcher once, in slices, so
- * that many watchers with much to hear do not hold up the loop. A watcher that does
- * not read has SW_STREAM_HIGH bytes made for it and no more; its connection ends when
- * it takes nothing for a minute.
+ * Watchers are fed in passes. Each pass comes to every watcher once, in slices, so that many
+ * watchers with much to hear do not hold up the loop. A watcher that does not read has
+ * SW_STREAM_HIGH bytes made for it and no more; its connection ends when it takes nothing for a
+ * minute.
  */
 #include <inttypes.h>
 #include <string.h>

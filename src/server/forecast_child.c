@@ -1,7 +1,7 @@
-/* Nothing that the child does can hold up or harm the controller: it has no file of it but its
+/* Nothing that the child does can hold up or harm the controller. It has no file of it but its
  * standard error, where the text of a failed assertion goes, and ends at its limits.
  *
- * Limits: after LOOKS_NS it stops looking ahead and tells what it has found; the kernel ends it
+ * Limits: after LOOKS_NS it stops looking ahead and tells what it has found. The kernel ends it
  * after HARD_CPU_S of processor time, or ALARM_S of any time. It may take MORE_BYTES more than the
  * controller had when it began, and where the machine runs out of memory it goes first. It has a
  * low priority, so that it takes only what the controller and the jobs on this machine leave.

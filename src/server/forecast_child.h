@@ -1,4 +1,4 @@
-/* The process that runs a forecast: a fork of the controller, which has the state as it is in that
+/* The process that runs a forecast: a fork of the controller. It has the state as it is in that
  * moment, and ends with its table in a file in memory. */
 #ifndef SW_SERVER_FORECAST_CHILD_H
 #define SW_SERVER_FORECAST_CHILD_H

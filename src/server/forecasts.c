@@ -1,15 +1,15 @@
 /* Forecasts for all callers: one table for all users, and trials of requests that are not
  * submitted.
  *
- * A child process (forecast_child.c) runs a copy of the engine ahead and leaves a table. A
- * caller waits for it without holding the loop. One child works at a time; between two there is a
- * pause as long as the last one took, so that forecasts take half of one processor at most, and the
- * common table is made once a second at most.
+ * A child process (forecast_child.c) runs a copy of the engine ahead and leaves a table. A caller
+ * waits for it without holding the loop. One child works at a time. Between two there is a pause as
+ * long as the last one took, so that forecasts take half of one processor at most. The common table
+ * is made once a second at most.
  *
  * Invariants:
  *  1. a caller gets a table of a state with all records that were applied when it asked. One that
  *     has waited for LATE_NS gets the last table, which may be older than its question, but not
- *     older than OLD_NS; an answer says the moment that it is of. Whether a job has started, has
+ *     older than OLD_NS. An answer says the moment that it is of. Whether a job has started, has
  *     ended or is on hold is always said as it is now, never by the table;
  *  2. all users see the same figure of a job: it comes from the table, not from what they may see;
  *  3. a child that fails means that there is no estimate, and nothing else; it is not tried again

@@ -1,8 +1,9 @@
 /* What happened, from the journal's own records, a page at a time: for watchers and queries of the
  * past. How many are kept is told by --keep-events; snapshots.c removes the others.
  *
- * Given are holds and releases, and on demand all records that a replay of the history needs and
- * that rows about jobs do not have. brain/retell.c says what they tell, and to which users.
+ * Given are holds and releases. On demand there are also all records that a replay of the history
+ * needs and that rows about jobs do not have. brain/retell.c says what they tell, and to which
+ * users.
  *
  * Invariants:
  *  1. a page looks at LOOKED_AT_MAX records at most, and for PAGE_NS;

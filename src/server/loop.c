@@ -1,5 +1,5 @@
-/* How long the loop is held at one go: from the first event of a round to the end of the last,
- * while nothing else can be heard.
+/* How long the loop is held at one go. That is from the first event of a round to the end of the
+ * last, while nothing else can be heard.
  *
  * libevent tells when a round began by the time that it keeps for all of a round's events. A
  * round that is still going on counts for the longest already, and for the histogram once

@@ -10,8 +10,8 @@
 
 struct sw_server;
 
-/* What runs first when several can. libevent gives everything the one in the middle; only the
- * end of a batch waits until nothing else is ready, up to its deadline. */
+/* What runs first when several can. libevent gives everything the one in the middle. Only the end
+ * of a batch waits until nothing else is ready, up to its deadline. */
 enum { SW_FIRST = 0, SW_USUAL, SW_LAST, SW_PRIORITIES };
 
 #define SW_LOOP_BOUNDS 8

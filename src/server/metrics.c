@@ -37,9 +37,9 @@ static void figure(struct sw_json *text, const char *name, const char *type, con
 	print(text, "%s %" PRIu64 "\n", name, value);
 }
 
-/* A label's value: backslash and quote are escaped. Agents name nodes and GPUs, so what could
- * harm a terminal or a page is left out: control characters (those of two bytes too), markup, and
- * bytes that are not UTF-8. */
+/* A label's value: backslash and quote are escaped. Agents name nodes and GPUs, so what could harm
+ * a terminal or a page is left out. That is control characters (those of two bytes too), markup,
+ * and bytes that are not UTF-8. */
 static const char *label(const char *value, char buffer[300])
 {
 	size_t used = 0, size = strlen(value);

@@ -1,7 +1,7 @@
-/* The file of measured profiles (contention/store.h), and which of them is a job's: found when it
- * is submitted, and recorded then, its name in the request and what was measured in a record of its
- * own. Whatever decides or is told later comes from there (known.c); what becomes of the file
- * changes nothing for jobs that are there.
+/* The file of measured profiles (contention/store.h), and which of them is a job's. It is found
+ * when the job is submitted, and recorded then. Its name is in the request, and what was measured
+ * in a record of its own. Whatever decides or is told later comes from there (known.c); what
+ * becomes of the file changes nothing for jobs that are there.
  *
  *  1. A file that cannot be read changes nothing, and the operator is told once.
  *  2. What a request says itself stays; only a profile that it names by its command gets its name.
@@ -78,7 +78,7 @@ static const char *command_of(const struct sw_job_request *job, char text[SW_STO
 	return sw_store_command((const char *const *)job->argv + (is_line ? 2 : 0), is_line ? 1 : job->argc, text);
 }
 
-/* An eighth more than was seen, since no two runs are alike; but not more than the largest GPU has,
+/* An eighth more than was seen, since no two runs are alike. But not more than the largest GPU has,
  * where what was seen fits there. */
 static uint64_t memory_for(const struct sw_brain *brain, uint64_t peak)
 {

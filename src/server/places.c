@@ -1,8 +1,8 @@
 /* Which connections, bodies and streams there is room for.
  *
  * Strangers, users, the owner with the operators, and agents have places of their own: none can
- * take another's. Within one of these, a caller that would have less than the caller that has
- * most takes a place of that one; a caller at its own bound makes room for itself.
+ * take another's. Within one of these, a caller that would have less than the caller that has most
+ * takes a place of that one. A caller at its own bound makes room for itself.
  *
  *  1. What a connection is counted for is uncounted once: by sw_place_leave(), or before, when
  *     it is told to make room.

@@ -1,8 +1,8 @@
 /* Agents' long polls: a sync is heard at once and answered when there is something to
  * say, or after a while.
  *
- * An agent is answered even when what it said could not be stored: the answer renews the leases of
- * its runs; it will say the same again.
+ * An agent is answered even when what it said could not be stored. The answer renews the leases of
+ * its runs, and the agent will say the same again.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,17 +1,17 @@
 /* From the journal to the state: the last snapshot that can be used, the records behind it, and
  * what cannot be applied.
  *
- * A record that does not fit is passed over and set aside in the journal, with the reason, so
- * that each later start gives the same state. One that came half of the way has spoiled the
- * state: it is made anew from the snapshot, without that record. This is so at the start and
- * while the controller runs.
+ * A record that does not fit is passed over and set aside in the journal, with the reason. So each
+ * later start gives the same state. One that came half of the way has spoiled the state: it is made
+ * anew from the snapshot, without that record. This is so at the start and while the controller
+ * runs.
  *
  * Invariants:
  *  1. the state after a record that was passed over is that of a journal without it;
  *  2. records are set aside after the request that they belong to was applied whole, all of them
- *     together: a start never sees the members of an array without its first;
+ *     together. A start never sees the members of an array without its first;
  *  3. what is no fault of the record (memory, a policy that is missing, a newer version) sets
- *     nothing aside: the controller ends, or does not start.
+ *     nothing aside. The controller ends, or does not start.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -191,8 +191,8 @@ static void begin_world(struct sw_server *server)
 	sw_records_clear(&records);
 }
 
-/* Numbers that may have been given out and are not known here, since the journal was restored,
- * repaired, or lost its mark, are not given again. */
+/* Numbers that may have been given out and are not known here are not given again. That happens
+ * where the journal was restored, repaired, or lost its mark. */
 static int skip_numbers(struct sw_server *server, struct sw_err *err)
 {
 	uint64_t last = sw_brain_job_count(server->brain), above = sw_journal_floor(server->journal);

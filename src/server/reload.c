@@ -1,7 +1,7 @@
 /* What an operator changes in files while the controller runs: tokens, and the certificate.
  *
- *  1. A change of the tokens counts from the next request on, and within a second for a
- *     client that reads a stream or waits for an answer.
+ *  1. A change of the tokens counts from the next request on. For a client that reads a stream or
+ *     waits for an answer it counts within a second.
  *  2. A file that cannot be used changes nothing, and the operator is told.
  */
 #include <string.h>

@@ -144,7 +144,7 @@ static void on_signal(evutil_socket_t number, short what, void *user)
 static int make_loop(struct sw_server *server, struct sw_err *err)
 {
 	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-	/* To the microsecond: the usual clock of the loop moves in steps of some milliseconds, too
+	/* To the microsecond. The usual clock of the loop moves in steps of some milliseconds, too
 	 * coarse to start jobs by or to measure the loop itself. */
 	struct event_config *config = event_config_new();
 	if (config != NULL && event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER) == 0)

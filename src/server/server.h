@@ -6,7 +6,7 @@
  * Invariants:
  *  1. no client hears yes before the records behind it are committed;
  *  2. a commit that fails is told to the clients that asked (507) and undoes nothing that was said
- *     before; agents are answered all the same, so what runs goes on; cancels and reports get
+ *     before. Agents are answered all the same, so what runs goes on. Cancels and reports get
  *     through while there is a reserve of disk space;
  *  3. the clock of the records never goes back;
  *  4. every list here has a bound: connections, bodies, events that are kept, answers that wait.

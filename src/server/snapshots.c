@@ -1,12 +1,12 @@
 /* Snapshots: the state beside the journal, so that a start need not apply every record there ever
  * was, and old records can go.
  *
- * Between two batches a child process is forked, which has the state as it is in that moment; it
+ * Between two batches a child process is forked, which has the state as it is in that moment. It
  * writes the state as bytes into a file in memory and ends, while the controller goes on. The bytes
  * are read from there and go into the journal in steps, each short, with a pause after each. Where
  * no child can be had, and at the end, the controller makes the bytes itself. The journal keeps the
  * snapshot before as well, in case that the last one is damaged. Records that both cover are
- * removed in steps, except the last ones: watchers that come back may ask for them, and so may
+ * removed in steps, except the last ones. Watchers that come back may ask for them, and so may
  * queries of the past (kept.c).
  *
  * Invariants:
@@ -41,8 +41,8 @@
 #define READ_STEP ((size_t)2 << 20)	 /* bytes of a child's, at one go */
 #define CHILD_S 600			 /* more than this, a child does not take */
 
-/* A snapshot costs as much as the state is large, so larger ones are taken less often: together
- * they cost no more than the records do. Jobs that have left are no part of the state: a start
+/* A snapshot costs as much as the state is large, so larger ones are taken less often. Together
+ * they cost no more than the records do. Jobs that have left are no part of the state. A start
  * after a kill applies as many records after the millionth job as after the first. */
 static bool is_due(const struct sw_server *server)
 {

@@ -1,7 +1,7 @@
 /* Checks of the state while the controller runs. A pass over the whole state: for tests and for
  * finding a fault, not for a large cluster at work.
  *
- * A state that is not sound is said and not repaired: the controller goes on, since its jobs do,
+ * A state that is not sound is said and not repaired. The controller goes on, since its jobs do,
  * and the journal holds what led to it.
  */
 #include "server/soundness.h"

@@ -1,5 +1,5 @@
-/* The server's state, which its files share. Each file says its own part of it, and its
- * functions, in a header of its name; here they stand together, with the functions of server.c. */
+/* The server's state, which its files share. Each file says its own part of it, and its functions,
+ * in a header of its name. Here they stand together, with the functions of server.c. */
 #ifndef SW_SERVER_STATE_H
 #define SW_SERVER_STATE_H
 

@@ -2,8 +2,8 @@
  * encrypted with them. TLS 1.2 and later.
  *
  * A certificate is known to clients by its signers, or by the fingerprint of its key ("sha256//..."
- * as curl writes it): a client that was given that needs no signature, and need not be told of a
- * new certificate of the same key. */
+ * as curl writes it). A client that was given the fingerprint needs no signature, and need not be
+ * told of a new certificate of the same key. */
 #ifndef SW_SERVER_TLS_H
 #define SW_SERVER_TLS_H
 
@@ -19,8 +19,8 @@ struct sw_tls;
 
 #define SW_TLS_PIN_SIZE 64u
 
-/* Refused: files that are not what they should be, a key that all users can read or that wants a
- * password, a certificate of another key. */
+/* Refused: files that are not what they should be, and a certificate of another key. So is a key
+ * that all users can read or that wants a password. */
 int sw_tls_open(const char *certificate, const char *key, struct sw_tls **ret_tls, struct sw_err *err);
 /* Connections that were made with it go on. */
 void sw_tls_free(struct sw_tls *tls);

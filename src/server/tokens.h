@@ -6,12 +6,12 @@
  *	agent    sha256:88d0...
  *	user     sha256:01ab... 1000:1000 laptop expires=1795000000
  *
- * The secret is the hash of a token, so that a reader of the file can use none of them; a
- * token itself, written by hand, is taken as well. A user's token names the user whose jobs it
- * may see in full and change. Operators and agents act as the controller's own user unless one
- * is named. A name "-" is none. Options are "key=value": `expires`, in seconds since 1970,
- * ends a token; `nodes` binds one of an agent to names of nodes, with commas between them, in
- * which * and ? stand for any. */
+ * The secret is the hash of a token, so that a reader of the file can use none of them. A token
+ * itself, written by hand, is taken as well. A user's token names the user whose jobs it may see in
+ * full and change. Operators and agents act as the controller's own user unless one is named. A
+ * name "-" is none. Options are "key=value". `expires`, in seconds since 1970, ends a token.
+ * `nodes` binds one of an agent to names of nodes, with commas between them, in which * and ? stand
+ * for any. */
 #ifndef SW_SERVER_TOKENS_H
 #define SW_SERVER_TOKENS_H
 
@@ -72,9 +72,8 @@ size_t sw_tokens_count(const struct sw_tokens *tokens);
 void sw_tokens_view(const struct sw_tokens *tokens, size_t index, struct sw_token_view *ret_view);
 
 /* ---- changing the file (tokens_change.c): whole or not at all, one at a time */
-/* Makes the file with a fresh operator's, agent's and user's token (of the caller) where there
- * is none, and beside it "<path>.own", which has these tokens themselves, for programs of the
- * same user. */
+/* Makes the file with a fresh operator's, agent's and user's token (of the caller) where there is
+ * none. Beside it "<path>.own" has these tokens themselves, for programs of the same user. */
 int sw_tokens_make(const char *path, struct sw_err *err);
 /* One more; `name` may be "". The token is told here and never again. */
 int sw_tokens_add(const char *path, const struct sw_token_owner *owner, const char *name, char ret_token[SW_TOKEN_SIZE],

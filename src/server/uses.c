@@ -1,8 +1,8 @@
 /* How jobs do on their GPUs, as their agents saw it last. Volatile: figures for
  * people, nothing that decides.
  *
- * A sync names every run that its agent knows, so a use goes with the first sync that does not name
- * its run, or says that it has ended. A run that was moved to other GPUs goes on: its use of one
+ * A sync names every run that its agent knows. So a use goes with the first sync that does not name
+ * its run, or says that it has ended. A run that was moved to other GPUs goes on. Its use of one
  * that it has left goes with the first newer samples of it among which that GPU is not.
  */
 #include <stdlib.h>

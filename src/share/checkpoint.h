@@ -1,8 +1,8 @@
-/* The driver's checkpoints of other processes: what a process that stands still has on its GPUs,
+/* The driver's checkpoints of other processes. What a process that stands still has on its GPUs,
  * context and all, goes to host memory, and comes back, maybe on other GPUs.
  *
  * The driver is called in a short-lived child, so that the caller never has it loaded and no call
- * can keep the caller: after a bounded time the child is given up.
+ * can keep the caller. After a bounded time the child is given up.
  *
  * Invariants:
  *  1. of several processes all are taken off or none; what had to be undone and
@@ -35,7 +35,7 @@ struct sw_checkpoint_pair {
 	uint8_t from[16], to[16];
 };
 
-/* From here on the number of the child is in *place while there is one: should its parent be
+/* From here on the number of the child is in *place while there is one. Should its parent be
  * killed, the child goes on, and others may have to know it. NULL: nowhere. */
 void sw_checkpoint_show(_Atomic pid_t *place);
 

@@ -117,7 +117,7 @@ static void note_needs(const struct call *call)
 }
 
 /* What is kept free for a guaranteed job. In the midst of a burst its head-room is there to be
- * used: an opportunistic job that goes makes host memory, and while the driver does that, the
+ * used. An opportunistic job that goes makes host memory, and while the driver does that, the
  * guaranteed one's own calls wait. */
 static uint64_t reserve_of(const struct call *call, const struct sw_coordinate_job *job)
 {
@@ -171,7 +171,7 @@ static uint64_t sum_demand(const struct call *call, enum sw_job_class class)
 	return sum;
 }
 
-/* Opportunistic jobs may be short of memory by a part, which is in host memory then; turns begin
+/* Opportunistic jobs may be short of memory by a part, which is in host memory then. Turns begin
  * where it would be more, and end where all fit. */
 static void place_opportunistic(struct call *call)
 {

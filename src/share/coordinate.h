@@ -11,11 +11,11 @@
  *  1. a guaranteed job's limit is what its user allows, and what it needs is taken from
  *     opportunistic jobs, never the other way round;
  *  2. the limits of opportunistic jobs leave the guaranteed ones that run what they ever had and
- *     head-room: a burst within it finds room at once, a larger one goes to host memory until the
+ *     head-room. A burst within it finds room at once. A larger one goes to host memory until the
  *     opportunistic ones have made room, one call later. Head-room is made good once a burst is
  *     over, and at once where only a quarter is left;
- *  3. of jobs of one class that do not fit together some are suspended, and all get equal time;
- *     guaranteed ones never where the policy has placed them;
+ *  3. of jobs of one class that do not fit together some are suspended, and all get equal time.
+ *     Guaranteed ones never where the policy has placed them;
  *  4. a job never gets more than its user asked for, and one that a person suspended stays so.
  */
 #ifndef SW_SHARE_COORDINATE_H
@@ -101,7 +101,7 @@ struct sw_coordination {
 		const struct sw_throttle *rule;
 		int64_t watched_ns;    /* since when; 0: is not */
 		uint64_t demand_bytes; /* as it was when it did not move */
-		/* Of a guaranteed one: the most that it ever had, or wants now; when that last
+		/* Of a guaranteed one: the most that it ever had, or wants now. When that last
 		 * rose; and as it was when it had not risen for a while, 0: never. */
 		uint64_t need_bytes, quiet_bytes;
 		int64_t rose_ns;

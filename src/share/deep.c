@@ -11,8 +11,8 @@
 #define UNMET_NS INT64_C(1000000000)
 #define LOOK_NS 5000000
 
-/* A process that has heard this lets us, and our child, trace it, and if it is marked it is in no
- * call of the driver. One that is off and is to run does not say that it heard. */
+/* A process that has heard this lets us, and our child, trace it. If it is marked it is in no call
+ * of the driver. One that is off and is to run does not say that it heard. */
 static void announce(struct sw_share_page *page)
 {
 	struct sw_page *shared = sw_share_page_shared(page);

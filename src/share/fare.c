@@ -1,7 +1,7 @@
 #include "share/fare.h"
 
 #define SECOND INT64_C(1000000000)
-/* A baseline takes so many samples and a whole window, without any disturbance; a job that does not
+/* A baseline takes so many samples and a whole window, without any disturbance. A job that does not
  * work for so long is measured when it does. */
 enum { SAMPLES = 3 };
 #define MEASURE_MOST_NS (20 * SECOND)

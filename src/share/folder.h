@@ -42,8 +42,8 @@ SW_DEFINE_FREEP(struct sw_share_folder, sw_share_folder_free)
 bool sw_share_folder_leads(struct sw_share_folder *folder);
 /* Lets another decide: before standing still for long. */
 void sw_share_folder_stand_back(struct sw_share_folder *folder);
-/* Decides about these GPUs (at most SW_PAGE_GPUS, always in the same order), if this is the one and
- * no other process makes or changes shares just now. */
+/* Decides about these GPUs (at most SW_PAGE_GPUS, always in the same order). It does so if this is
+ * the one and no other process makes or changes shares just now. */
 void sw_share_folder_tick(struct sw_share_folder *folder, const struct sw_share_memory *memories, size_t count, int64_t now_ns);
 
 #endif

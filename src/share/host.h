@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-/* Half of what the machine, and the control groups that the caller is in, have to spare now,
- * caches that can be dropped included: the other half stays for other programs, and for the
- * next job half of that. */
+/* Half of what the machine, and the control groups that the caller is in, have to spare now, caches
+ * that can be dropped included. The other half stays for other programs, and for the next job half
+ * of that. */
 uint64_t sw_share_host_budget(void);
 /* What the group `own` and those above it may still take, in a tree of the second version;
  * UINT64_MAX: they have no limit. */

@@ -257,8 +257,8 @@ static void write_words(int fd, const uint64_t words[2], size_t place)
 	(void)!pwrite(fd, words, 2 * sizeof words[0], (off_t)place);
 }
 
-/* Only what is beyond an equal part of the bound can be said to be taken by others, so that no
- * lie of theirs takes that part. */
+/* Only what is beyond an equal part of the bound can be said to be taken by others. So no lie of
+ * theirs takes that part. */
 static void inform(const struct user *users, size_t count, size_t own, const struct sw_host_ledger_head *bounds, uint64_t part, int64_t now)
 {
 	struct sw_host_ledger_head head;

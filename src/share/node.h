@@ -1,5 +1,5 @@
-/* The host memory that contents of GPUs may take on this machine: ledgers (struct sw_host_ledger),
- * one per user, which the GPU runtime of each process keeps.
+/* The host memory that contents of GPUs may take on this machine. There are ledgers (struct
+ * sw_host_ledger), one per user, which the GPU runtime of each process keeps.
  *
  * A user's ledger is that user's alone: no other one can open it. Where it cannot be had, programs
  * go without: then only what the machine has available bounds them.
@@ -34,7 +34,7 @@ bool sw_share_node_limit(uint64_t most_bytes);
 /* What our own programs hold and the bound. Also strikes out processes that are gone. False:
  * there is no ledger. */
 bool sw_share_node_look(uint64_t *ret_used, uint64_t *ret_most);
-/* As root, the same for the programs of all users that have a ledger beside ours; says in each
+/* As root, the same for the programs of all users that have a ledger beside ours. It says in each
  * of them the bound, and what the others hold of it. For others as sw_share_node_look(). */
 bool sw_share_node_balance(uint64_t *ret_used, uint64_t *ret_most);
 

@@ -7,7 +7,7 @@
 #include "base/file.h"
 
 /* Beyond what is charged, a process has modules, stacks and heaps of its kernels on the GPU, of
- * which no call tells: with large libraries some hundred MiB. */
+ * which no call tells. With large libraries these are some hundred MiB. */
 #define SLACK_BYTES (UINT64_C(1) << 30)
 enum { SLACK_PART = 4, NAMESPACES = 8, DEPTH = 100, ENVIRON_MAX = 1 << 20 };
 

@@ -1,10 +1,10 @@
-/* Processes of a job that use a GPU outside the runtime: the driver lists them, and the job's page
+/* Processes of a job that use a GPU outside the runtime. The driver lists them, and the job's page
  * does not, or only with a small part of what they hold.
  *
- * A program can get at the driver past the preloaded library: with RTLD_DEEPBIND, in a
- * namespace of the linker of its own, linked without one, or with LD_PRELOAD taken out of its
- * environment. Then no limit holds for it and it is not suspended. That cannot be prevented
- * here, but it can be seen, and said.
+ * A program can get at the driver past the preloaded library. It can do so with RTLD_DEEPBIND, in a
+ * namespace of the linker of its own, or linked without one. It can also take LD_PRELOAD out of its
+ * environment. Then no limit holds for it and it is not suspended. That cannot be prevented here,
+ * but it can be seen, and said.
  */
 #ifndef SW_SHARE_OUTSIDE_H
 #define SW_SHARE_OUTSIDE_H
@@ -24,7 +24,7 @@ struct sw_outside {
  * names none, it descends from `root`. */
 bool sw_outside_is_of(pid_t pid, pid_t root, const char *page_path);
 /* One process that the driver lists on that GPU of the page, with what it holds there (0: not
- * known): added if it is outside the runtime. */
+ * known). It is added if it is outside the runtime. */
 void sw_outside_add(struct sw_share_page *page, uint32_t gpu, pid_t pid, uint64_t bytes, struct sw_outside *outside);
 
 /* Of the counts of two looks in a row the lower one: a process that is outside only now may be

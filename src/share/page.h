@@ -50,9 +50,9 @@ struct sw_share_figures {
 
 /* `uuids` as NVML writes them ("GPU-0a1b..."). Refused where the file exists. */
 int sw_share_page_new(const char *path, const char *const *uuids, size_t count, struct sw_share_page **ret_page, struct sw_err *err);
-/* Works on a copy and on the file by reading and writing: a job that shortens its page, which would
- * kill a process that has it mapped, hurts itself alone. What is read is as old as the last
- * call that brought it up to date. */
+/* Works on a copy and on the file by reading and writing. A job that shortens its page, which would
+ * kill a process that has it mapped, hurts itself alone. What is read is as old as the last call
+ * that brought it up to date. */
 int sw_share_page_open(const char *path, struct sw_share_page **ret_page, struct sw_err *err);
 /* Maps it: for a process that may die of the job, and that must change what a process of the job
  * changes too (deep.h). */

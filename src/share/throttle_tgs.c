@@ -1,6 +1,6 @@
 /* TGS's rule: the guaranteed job's own rate of launches, window by window, tells whether it is
  * disturbed. The opportunistic rate rises quickly until that falls for the first time, then moves
- * in small steps around what is bearable; a large fall cuts it to a tenth. It sees launches only:
+ * in small steps around what is bearable. A large fall cuts it to a tenth. It sees launches only:
  * how long the opportunistic job's kernels take, it does not know. */
 #include "share/throttle.h"
 

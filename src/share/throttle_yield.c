@@ -1,6 +1,6 @@
-/* Ours: the opportunistic job starts work only while no guaranteed one has any on the GPU, and only
- * what will be over when that goes on (src/runtime/neighbours.c). That is decided at every launch,
- * where the gaps are known; here nothing is left to do. */
+/* Ours: the opportunistic job starts work only while no guaranteed one has any on the GPU. It
+ * starts only what will be over when that goes on (src/runtime/neighbours.c). That is decided at
+ * every launch, where the gaps are known; here nothing is left to do. */
 #include "share/throttle.h"
 
 static void look(struct sw_throttle_kept *kept, const struct sw_throttle_view *view)

@@ -32,8 +32,8 @@ static void drop_gone(struct sw_turns *kept, const struct sw_turns_member *membe
 	}
 }
 
-/* A job that comes later, or again, has had as much as the one that had least: else it would have
- * the GPU until it caught up. */
+/* A job that comes later, or again, has had as much as the one that had least. Otherwise it would
+ * have the GPU until it caught up. */
 static void add_new(struct sw_turns *kept, const struct sw_turns_member *members, size_t count)
 {
 	int64_t least = INT64_MAX;
@@ -149,8 +149,8 @@ static bool are_alike(const struct table *table)
 	return true;
 }
 
-/* Where any of them can take the place of any other, turns that begin together end one by one:
- * those that wait get in one by one too, and none waits for long. Where they differ, the room that
+/* Where any of them can take the place of any other, turns that begin together end one by one.
+ * Those that wait get in one by one too, and none waits for long. Where they differ, the room that
  * one leaves may be of no use until others leave too. */
 static void fill(struct table *table, int64_t now_ns)
 {

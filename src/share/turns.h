@@ -1,9 +1,9 @@
 /* Turns: which jobs run now, where not all fit at once. Gandiva's time slices.
  *
- * Members have a size and share a room: bytes of one GPU's memory, or, where jobs of one GPU each
- * can run on any of several, 1 each in a room of as many as there are GPUs. A member that had its
- * quantum while others wait goes to the end of the queue; the next is the one that waits longest of
- * those that had the least time so far, or at most half a quantum more.
+ * Members have a size and share a room, in bytes of one GPU's memory. Where jobs of one GPU each
+ * can run on any of several, each has the size 1. The room is then as many as there are GPUs. A
+ * member that had its quantum while others wait goes to the end of the queue. The next is the one
+ * that waits longest of those that had the least time so far, or at most half a quantum more.
  *
  * Pure: no clock but the caller's, no output but the answer.
  *
@@ -11,7 +11,7 @@
  *  1. the sizes of those that run are never more than the room, but for one alone
  *     that is larger than it;
  *  2. where all fit, all run, whatever they had;
- *  3. no job that waits is passed over by one behind it: one that is too large for what is free
+ *  3. no job that waits is passed over by one behind it. One that is too large for what is free
  *     waits in front until enough is.
  */
 #ifndef SW_SHARE_TURNS_H

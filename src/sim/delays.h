@@ -2,7 +2,7 @@
  * exceed it, else a place.
  *
  * Counted beside the engine, the same way under every policy. For each tenant it is known how long
- * there was room for at most h GPUs below its quota, for every h; so what a job of g GPUs waited
+ * there was room for at most h GPUs below its quota, for every h. So what a job of g GPUs waited
  * for its share between two moments is the difference of two sums. */
 #ifndef SW_SIM_DELAYS_H
 #define SW_SIM_DELAYS_H

@@ -34,8 +34,8 @@ SW_DEFINE_FREEP(struct sw_world_model, sw_world_model_free)
 /* The job with trace index `job` (which is its id in the engine) as the engine is asked for it. */
 void sw_world_model_spec(const struct sw_world_model *model, uint32_t job, struct sw_job_spec *ret_spec);
 
-/* What a scheduler in this world can know of how jobs on one GPU slow each other down: the world's
- * own rule, for the models that have profiles. It lives as long as the world. */
+/* What a scheduler in this world can know of how jobs on one GPU slow each other down. It is the
+ * world's own rule, for the models that have profiles. It lives as long as the world. */
 struct sw_predictor sw_world_model_predictor(const struct sw_world_model *model);
 
 /* When the next thing happens by itself; SW_TIME_NEVER. */

@@ -1,5 +1,5 @@
-/* Radix selection: each pass fixes eleven more bits of every wanted value, from the top, by
- * counting how many values share what is known so far.
+/* Radix selection: each pass fixes eleven more bits of every wanted value, from the top. It counts
+ * how many values share what is known so far.
  *
  * Invariants after each pass, for every search:
  *  1. the wanted value starts with the bits of `prefix` that are under `known`;

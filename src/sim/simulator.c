@@ -173,7 +173,7 @@ static void merge_usage(struct sw_usage *first, const struct sw_usage *second, i
 	first->jobs_waiting = weigh(first->jobs_waiting, a_ns, second->jobs_waiting, b_ns);
 }
 
-/* Usage is kept as a bounded number of steps: when there are too many, neighbours are merged, and
+/* Usage is kept as a bounded number of steps. When there are too many, neighbours are merged, and
  * from then on a step lasts twice as many instants. */
 static void sample_usage(struct run *run, sw_ns now)
 {

@@ -1,10 +1,10 @@
 /* The simplest splitter: one cut, two parts on two GPUs of one node, in proportion to the
  * memory that these have left.
  *
- * What it takes for true: a part does as much of the work as it holds of the memory, and the parts
- * work one after the other, so that a step takes as long as whole and alone when no other job is
- * beside them, but for the price of what crosses the cut and back. Of all pairs that have room it
- * takes the one with the shortest step, the first of equals.
+ * What it takes for true: a part does as much of the work as it holds of the memory. The parts work
+ * one after the other. So a step takes as long as whole and alone when no other job is beside them.
+ * What crosses the cut and back is added to that. Of all pairs that have room it takes the one with
+ * the shortest step, the first of equals.
  */
 #ifndef SW_SPLIT_CUT_H
 #define SW_SPLIT_CUT_H

@@ -1,5 +1,5 @@
 /* A copy of a journal while its owner goes on: in steps, each short. Pages that change meanwhile
- * are copied again by SQLite, since both are done through one connection: the copy is the journal
+ * are copied again by SQLite, since both are done through one connection. The copy is the journal
  * as it is when the last step ends, log and all. */
 #include <fcntl.h>
 #include <stdlib.h>

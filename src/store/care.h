@@ -3,7 +3,7 @@
  * Invariants:
  *  1. Checking changes nothing, not even the write-ahead log of a damaged file.
  *  2. A repair and a restore keep the old files under another name, and put the new one in place at
- *     one stroke (swap.c): killed at any moment, the journal is the old one or the new one, and the
+ *     one stroke (swap.c). Killed at any moment, they leave the old journal or the new one, and a
  *     disk that is full leaves the old one.
  *  3. What is lost is said. Records that cannot be read are set aside under their numbers; nothing
  *     is taken to be there that is not.

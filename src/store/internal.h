@@ -95,7 +95,7 @@ int sw_sql_prepare(struct sw_journal *journal);
  * SQLite's extended code. */
 int sw_sql_run(struct sw_journal *journal, enum sw_sql which);
 /* Ends a transaction that failed with `rc`, so that nothing of it comes back, not even after a
- * crash; false where the disk does not let it promise that. */
+ * crash. False where the disk does not let it promise that. */
 bool sw_sql_roll_back(struct sw_journal *journal, int rc);
 
 /* Sets the fact, and as detail and hint what SQLite's extended code means here: the disk is full,

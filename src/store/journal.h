@@ -46,9 +46,9 @@
 struct sw_journal;
 
 /* Opens, or makes (missing folders with mode 0700, files with mode 0600). Refused: a journal that
- * another process holds, one of a newer format, a file that is something else, a damaged one, one
- * that lacks records which it had. After a shutdown that was not orderly, what a start stands on is
- * checked first: snapshots, and the records since the older of them. */
+ * another process holds, one of a newer format, a damaged one, one that lacks records which it had.
+ * So is a file that is something else. After a shutdown that was not orderly, what a start stands
+ * on is checked first: snapshots, and the records since the older of them. */
 int sw_journal_open(const char *path, struct sw_journal **ret_journal, struct sw_err *err);
 /* What was appended and not committed is dropped. */
 void sw_journal_close(struct sw_journal *journal);
@@ -64,12 +64,12 @@ const char *sw_journal_news(const struct sw_journal *journal);
 int sw_journal_append(struct sw_journal *journal, int64_t at_ns, uint32_t kind, const void *bytes, size_t size, uint64_t *ret_seq);
 
 /* Stores the batch with one fsync for all of it; an empty batch costs nothing. On failure (disk
- * full, I/O error) nothing of the batch is in the journal, the error says how many records were not
- * stored and why, and the journal can be used on: append them again later. */
+ * full, I/O error) nothing of the batch is in the journal. The error says how many records were not
+ * stored and why. The journal can be used on: append them again later. */
 int sw_journal_commit(struct sw_journal *journal, struct sw_err *err);
 
 /* Of the committed records: the number of the oldest one that is still there (one above the last
- * when there is none), and of the last ever (0: none). */
+ * when there is none). And that of the last ever (0: none). */
 uint64_t sw_journal_first_seq(const struct sw_journal *journal);
 uint64_t sw_journal_last_seq(const struct sw_journal *journal);
 
@@ -85,7 +85,7 @@ typedef int sw_journal_replay_fn(void *user, uint64_t seq, int64_t at_ns, uint32
 int sw_journal_replay(struct sw_journal *journal, uint64_t from_seq, sw_journal_replay_fn *fn, void *user, struct sw_err *err);
 
 /* Stores a snapshot in place of the one before, in steps, so that the caller is not held up for
- * long: each call of sw_journal_snapshot_step() stores SW_JOURNAL_SNAPSHOT_STEP bytes; call it
+ * long. Each call of sw_journal_snapshot_step() stores SW_JOURNAL_SNAPSHOT_STEP bytes. Call it
  * while *ret_more, between batches. Until the last step, and when a step fails, the snapshot before
  * is the one that counts; a failed one is given up. `seq` is at least that of the one before and at
  * most the last record. The journal takes `bytes`, which came from malloc(), also when it fails. */

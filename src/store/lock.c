@@ -1,6 +1,6 @@
-/* Open-file-description locks: unlike the older ones of fcntl they also refuse a second holder in
- * the same process, and do not vanish when any code closes another descriptor of the file. A forked
- * child keeps them until it execs. */
+/* Open-file-description locks. Unlike the older ones of fcntl they also refuse a second holder in
+ * the same process. They do not vanish when any code closes another descriptor of the file. A
+ * forked child keeps them until it execs. */
 #include "store/lock.h"
 
 #include <errno.h>

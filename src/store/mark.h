@@ -1,8 +1,8 @@
 /* The mark: a small file beside the journal that remembers how far the journal had come.
  *
  * SQLite takes a write-ahead log that is missing or damaged for one that is short, and goes on
- * without the records in it. The mark lies in a file of its own, so whatever becomes of the
- * database or its log, the next start can tell that records are missing.
+ * without the records in it. The mark lies in a file of its own. Whatever becomes of the database
+ * or its log, the next start can tell that records are missing.
  *
  * Invariants:
  *  1. The mark is never ahead of what is durable: it is written after the commit that it speaks of.

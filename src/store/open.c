@@ -218,7 +218,7 @@ static int check_format(struct sw_journal *journal, int64_t *ret_format, struct 
 	return 0;
 }
 
-/* A new file where the mark knows of an old one: the journal is gone, and to go on as if nothing
+/* A new file where the mark knows of an old one. The journal is gone, and to go on as if nothing
  * had been would be to forget it silently. */
 static int fail_gone(const struct sw_journal *journal, struct sw_err *err)
 {
@@ -255,7 +255,7 @@ static int identify(struct sw_journal *journal, struct sw_err *err)
 	return rc == SQLITE_OK ? 0 : fail_sql(journal, rc, err);
 }
 
-/* All that a start stands on but the records. Not the past and the texts: there may be gigabytes of
+/* All that a start stands on but the records. Not the past and the texts. There may be gigabytes of
  * them, and each row has a checksum that is looked at when it is read. */
 static int check_tables(struct sw_journal *journal, struct sw_err *err)
 {

@@ -1,10 +1,10 @@
 /* Snapshots of a journal.
  *
- * A snapshot lies in parts in `snapshot_parts`, and counts once it has its row in `snapshots`.
- * That row comes in the same transaction as its last part. The row before stays, and with it
- * the records since then: where the last snapshot turns out to be damaged, the one before
- * takes its place. Parts without a row are of a snapshot that was given up or replaced; steps
- * remove them, one at a time.
+ * A snapshot lies in parts in `snapshot_parts`, and counts once it has its row in `snapshots`. That
+ * row comes in the same transaction as its last part. The row before stays, and with it the records
+ * since then. Where the last snapshot turns out to be damaged, the one before takes its place.
+ * Parts without a row are of a snapshot that was given up or replaced; steps remove them, one at a
+ * time.
  */
 #include <assert.h>
 #include <inttypes.h>

@@ -82,7 +82,7 @@ bool sw_sql_roll_back(struct sw_journal *journal, int rc)
 	if (!sqlite3_get_autocommit(journal->db))
 		sw_sql_run(journal, SW_SQL_ROLLBACK);
 	/* When the last fsync of a commit fails, the commit itself may already be in the
-	 * write-ahead log, and a crash now would bring it back. Emptying the log removes it. A disk
+	 * write-ahead log. A crash now would bring it back. Emptying the log removes it. A disk
 	 * that was full cannot have got that far. */
 	if ((rc & 0xff) != SQLITE_IOERR)
 		return true;

@@ -1,10 +1,10 @@
 /* A new file in place of a journal, at one stroke.
  *
  * The process that makes it (a repair, a restore) writes it whole and synced under another name and
- * renames it to `<journal>.next`: from then on it counts. Then the write-ahead log of the old
- * file goes, which must never meet the new one, the new file takes its place, and the mark
- * follows. A process that dies in between leaves `<journal>.next`, and the next one that opens
- * the journal goes on from there.
+ * renames it to `<journal>.next`. From then on it counts. Then the write-ahead log of the old file
+ * goes, which must never meet the new one. The new file takes its place, and the mark follows. A
+ * process that dies in between leaves `<journal>.next`, and the next one that opens the journal
+ * goes on from there.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -129,7 +129,7 @@ struct sw_crowd_rule sw_terms_crowd_rule(const struct sw_terms *terms);
 /* Fixed time plus the copy of `bytes`, rounded up to the nanosecond; stops at ten years. */
 int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes);
 
-/* What an event costs a job of this model (as its trace spells it) on `gpus` GPUs; the default
+/* What an event costs a job of this model (as its trace spells it) on `gpus` GPUs. The default
  * where the table has no such row. A walk over the table: ask once for each job. */
 int64_t sw_world_event_overhead_ns(const struct sw_world *world, const char *model, uint32_t gpus);
 

@@ -72,14 +72,14 @@ static bool is_to_be_off(const struct sw_agent_run *run)
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->deep && run->said.depth != SW_DEPTH_OFF;
 }
 
-/* It is suspended, its GPU memory is there still, and the controller does not know that: runs that
+/* It is suspended, its GPU memory is there still, and the controller does not know that. Runs that
  * it has sent there may have no room. */
 static bool is_stuck(const struct sw_agent_run *run)
 {
 	return run->phase == SW_PHASE_ALIVE && run->wish == SW_WISH_SUSPEND && run->said.held && !run->held_is_known;
 }
 
-/* A suspended run that is not where the controller takes it to be keeps others off, too: they are
+/* A suspended run that is not where the controller takes it to be keeps others off, too. They are
  * there because the controller does not know of it. */
 static void count_users(struct sw_agent_brain *brain)
 {
@@ -220,8 +220,8 @@ static void maybe_move(struct sw_agent_brain *brain, int64_t now_ns, struct sw_a
 	use_next_gpus(brain, run);
 }
 
-/* A run without a lease may have a supervisor of version 0.1, which has one all the same: it is
- * told once that it has no end. A run whose order cannot be read is told nothing: it may have a
+/* A run without a lease may have a supervisor of version 0.1, which has one all the same. It is
+ * told once that it has no end. A run whose order cannot be read is told nothing. It may have a
  * lease, and another run of its job follows the end of that. */
 static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collector *out)
 {
@@ -235,7 +235,7 @@ static void maybe_extend(int64_t now_ns, struct sw_agent_run *run, struct collec
 	run->told_lease_ns = lease_ns;
 }
 
-/* Whether a run may begin late: nothing of it has begun, it holds no lease, by which it could be
+/* Whether a run may begin late. Nothing of it has begun, it holds no lease, by which it could be
  * elsewhere now, and its GPUs are there. */
 static bool may_begin(const struct sw_agent_brain *brain, const struct sw_agent_run *run)
 {

@@ -15,12 +15,12 @@
  *  1. START is given at most once for a run (job, epoch), and never for an epoch below one that was
  *     seen for that job. Across restarts this holds because the driver makes the run's folder
  *     before anything else, and remembers those that it deletes.
- *  2. START and RESUME are given only while none of the run's GPUs is used by another run that is
- *     neither suspended nor exited, or wanted once more by a suspended one that is to stop, still
- *     to leave them whole or taken to be elsewhere, except that runs which are all wished to run
- *     and whose specs say how much memory they need share a GPU; only while the last answer is
- *     fresh, and START within the lease of the run, if it has one; and START only while no other
- *     run of the same job is alive.
+ *  2. START and RESUME are given only while the GPUs of the run are free and the last answer is
+ *     fresh. A START also needs the run's lease, if it has one, and no other run of the same job
+ *     that is alive. A GPU is not free while another run uses it that is neither suspended nor
+ *     exited. Nor is it while a suspended run that is to stop wants it once more. Nor is it while a
+ *     run is still to leave it whole or is taken to be elsewhere. But runs share a GPU if all of
+ *     them are wished to run and their specs say how much memory they need.
  *  3. an exit that left a folder is told in every sync until the controller wants it forgotten;
  *     DELETE is given for exited runs only.
  *  4. before the first answer nothing that was found is stopped; after it,
@@ -85,7 +85,7 @@ void sw_agent_brain_put_off(struct sw_agent_brain *brain, int64_t now_ns, int64_
 /* Whether the run's supervisor can be told something. What was told to it before must have reached
  * it, or be lost, before it says the next word. */
 void sw_agent_brain_link(struct sw_agent_brain *brain, struct sw_run_id id, bool up);
-/* What the supervisor says of its run, or the driver of one that it could not start; `order` is the
+/* What the supervisor says of its run, or the driver of one that it could not start. `order` is the
  * number of the last order that the supervisor had carried out by then. The first exit stands. */
 void sw_agent_brain_said(struct sw_agent_brain *brain, const struct sw_sync_run *run, uint64_t order);
 /* The supervisor is dead and left no exit behind. `began`: the command may have been started. */
@@ -99,7 +99,7 @@ enum sw_trespass {
 	SW_TRESPASS_KNOWN, /* of this run it was asked before */
 };
 /* A run was seen on a GPU that is none of its own, as the files of its folder tell, which may be
- * old: whether it is so by the word of its supervisor. */
+ * old. Says whether it is so by the word of its supervisor. */
 enum sw_trespass sw_agent_brain_trespass(struct sw_agent_brain *brain, struct sw_run_id id, const char *gpu);
 /* There is something that the next sync should carry soon. */
 void sw_agent_brain_nudge(struct sw_agent_brain *brain);

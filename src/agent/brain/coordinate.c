@@ -2,15 +2,15 @@
  * (src/share/coordinate.h) on the runs that the plan has put there.
  *
  * The plan has seen to it that what they asked for fits, and says which runs. So no run is
- * suspended here: an opportunistic run that the coordinator would suspend, since next to
- * nothing of its memory fits, stands still with its memory in the host instead, and
- * guaranteed ones take no turns.
+ * suspended here. The coordinator would suspend an opportunistic run of whose memory next to
+ * nothing fits: that stands still with its memory in the host instead. Guaranteed runs take no
+ * turns.
  *
  * What a guaranteed run asked for is its own whatever opportunistic ones do. When it needs more, it
- * has that too, as long as no other guaranteed run asked for it: what it takes goes to host memory
- * first, at the next look the opportunistic runs are made smaller by as much, and it comes back. A
+ * has that too, as long as no other guaranteed run asked for it. What it takes goes to host memory
+ * first. At the next look the opportunistic runs are made smaller by as much, and it comes back. A
  * run that was limited stays within the limit. A run that is to start where memory is short waits
- * until it has been taken from the others: a context cannot be put into host memory.
+ * until it has been taken from the others. A context cannot be put into host memory.
  *
  * What is learnt is lost with the agent; what was ordered stands in the runs' pages, and the
  * next agent learns anew. */
@@ -143,8 +143,8 @@ static void note_foreign(struct sw_agent_brain *brain, uint32_t number)
 	gpu->foreign_bytes[0] = minus(gpu->used_bytes, ours);
 }
 
-/* What a guaranteed run may have at most: what it asked for, or what it needs as far as no other
- * guaranteed one asked for it. */
+/* What a guaranteed run may have at most. That is what it asked for, or what it needs as far as no
+ * other guaranteed one asked for it. */
 static uint64_t allowed_bytes(const struct sw_agent_gpu *gpu, const struct seat *seats, size_t count, size_t own)
 {
 	const struct sw_agent_run *run = seats[own].run;

@@ -40,7 +40,7 @@ bool sw_agent_meet(const struct sw_agent_run *a, const struct sw_agent_run *b)
 	return false;
 }
 
-/* It has had a process, by what its supervisor said: before that its page may not be there yet, and
+/* It has had a process, by what its supervisor said. Before that its page may not be there yet, and
  * one that was named too soon is not named again. */
 static bool has_begun(const struct sw_agent_run *run)
 {
@@ -76,7 +76,7 @@ static size_t find_neighbours(const struct sw_agent_brain *brain, const struct s
 }
 
 /* Beside guaranteed ones: it works in their idle times, or as much as was found to leave them
- * alone; until that is found out, not at all. */
+ * alone. Until that is found out, not at all. */
 static void give_way(const struct sw_agent_brain *brain, const struct sw_agent_run *run, struct sw_agent_terms *terms)
 {
 	size_t beside = find_neighbours(brain, run, terms);
@@ -87,7 +87,7 @@ static void give_way(const struct sw_agent_brain *brain, const struct sw_agent_r
 		terms->share_milli = SW_AGENT_NO_SHARE;
 }
 
-/* Wishes are those of now, orders those of the last look: an order never gives more than is wished,
+/* Wishes are those of now, orders those of the last look. An order never gives more than is wished,
  * but to a guaranteed run in need. */
 static void obey(const struct sw_agent_run *run, struct sw_agent_terms *terms)
 {
@@ -101,7 +101,7 @@ static void obey(const struct sw_agent_run *run, struct sw_agent_terms *terms)
 }
 
 /* What an agent before this one told it holds until the controller says what is wished now, and
- * until the run was seen: it may have been given more than is wished, and need it still. */
+ * until the run was seen. It may have been given more than is wished, and need it still. */
 static bool is_unknown(const struct sw_agent_brain *brain, const struct sw_agent_run *run, int64_t now_ns)
 {
 	bool found = run->want == NULL;

@@ -13,8 +13,8 @@ void sw_agent_take_spec(struct sw_agent_run *run, const struct sw_run_spec *spec
 /* Whether run->terms have changed, or must be told anew; notes them as told. The users of the GPUs
  * must have been counted. */
 bool sw_agent_terms_change(const struct sw_agent_brain *brain, struct sw_agent_run *run, int64_t now_ns);
-/* What it may have of a GPU's memory, by its spec and by the controller's wish; and whether that
- * wish is less than it asked for. */
+/* What it may have of a GPU's memory, by its spec and by the controller's wish. It also says
+ * whether that wish is less than it asked for. */
 uint64_t sw_agent_asked_bytes(const struct sw_agent_run *run);
 bool sw_agent_is_limited(const struct sw_agent_run *run);
 

@@ -1,18 +1,18 @@
 /* How runs get on: what an iteration takes now, and what it took alone.
  *
  * The GPU runtime finds iterations and smooths how long they take (src/runtime). That figure lags
- * behind: after another run came to its GPUs, left them, or the run itself was suspended, it tells
+ * behind. After another run came to its GPUs, left them, or the run itself was suspended, it tells
  * of the new circumstances only after a while. So a figure here always belongs to one set of
  * neighbours, and is none until enough iterations have ended beside them. A run that hardly gets on
  * at all is judged by the time that passes.
  *
  * What an iteration takes alone is the least that was seen while no other run used any of its GPUs
- * and nothing held it back; where that becomes more, it follows slowly. A run that never was alone
+ * and nothing held it back. Where that becomes more, it follows slowly. A run that never was alone
  * has none: the controller may know it from an earlier run of the job. A run that is paused stands
  * still by order: it is not slow, and no run's neighbour.
  *
- * What is told is bounded: anew when it differs by more than 3 %, and then every 5 s at most; at
- * once only when it is no longer true.
+ * What is told is bounded. It is told anew when it differs by more than 3 %, and then every 5 s at
+ * most. Only when it is no longer true is it told at once.
  *
  * Not seen: other users of the GPU than our runs. */
 #include <string.h>
@@ -24,7 +24,7 @@
 /* So many iterations after a change, hardly anything of what was before is left
  * in the runtime's figure. */
 enum { SETTLED = 32, SAMPLES = 3, DIFFERS_MILLI = 30 };
-/* A run that has not ended so many after this is judged by the time that has passed; so is one that
+/* A run that has not ended so many after this is judged by the time that has passed. So is one that
  * ended none for this long. */
 #define PATIENCE_NS (20 * SW_NS_PER_S)
 #define SPACING_NS (5 * SW_NS_PER_S)

@@ -141,7 +141,7 @@ struct sw_agent_seen {
 	uint64_t stamp; /* grows */
 };
 
-/* A GPU by its UUID; those of runs that were found, and those that supervisors name, are here even
+/* A GPU by its UUID. Those of runs that were found, and those that supervisors name, are here even
  * if the node does not have them, or not yet. */
 struct sw_agent_gpu {
 	char *uuid;

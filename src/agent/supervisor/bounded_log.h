@@ -1,4 +1,4 @@
-/* A log file that cannot grow beyond its limit: the beginning and the end of what was written are
+/* A log file that cannot grow beyond its limit. The beginning and the end of what was written are
  * kept, the middle is left out and a line says so.
  *
  *	[ head, kept for ever ][ marker ][ the last of what came, a quarter to a half of the limit ]

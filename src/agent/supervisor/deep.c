@@ -1,14 +1,14 @@
 /* A run that is taken off its GPUs whole while it is suspended, and brought
  * back (src/share/deep.h).
  *
- * The driver takes its time, so a helper asks it: a process with the job's identity, which
+ * The driver takes its time, so a helper asks it. It is a process with the job's identity, which
  * therefore can reach no process that the job's user could not.
  *
  * Invariants:
- *  1. there is one helper at a time. The driver is called by a child of it, which outlives a helper
- *     that is killed: nothing else is begun, and no process is stopped, before both are gone;
+ *  1. there is one helper at a time. a child of it calls the driver, and outlives a helper that is
+ *     killed. Nothing else is begun, and no process is stopped, before both are gone;
  *  2. what may be off is brought back by the driver before the runtime is asked to bring memory
- *     back; that is tried until it is done;
+ *     back. That is tried until it is done;
  *  3. a run that cannot be taken off is suspended as usual, and `detail` says why.
  */
 #include <errno.h>

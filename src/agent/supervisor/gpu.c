@@ -28,7 +28,7 @@
 #define HOPELESS_NS (5 * SW_NS_PER_S)
 #define RETURN_LOOK_NS (250 * SW_NS_PER_MS)
 #define LINK "gpu"
-/* For the jobs of an agent that has jobs of many users: they cannot enter the run's folder, nor
+/* For the jobs of an agent that has jobs of many users. They cannot enter the run's folder, nor
  * those of each other's runs when they look which one works. */
 #define PLACE "/run/sharewell"
 #define PLACE_OF_PAGES PLACE "/gpu"

@@ -1,10 +1,10 @@
 /* The process that takes what a job writes from its pipes into bounded files. It has the user's
- * identity and does nothing else, so that a slow or dead file system holds up neither the
- * supervisor's timers nor more than this. It ends when no process holds the other end of the pipes.
+ * identity and does nothing else. So a slow or dead file system holds up neither the supervisor's
+ * timers nor more than this. It ends when no process holds the other end of the pipes.
  *
  * Lines of the supervisor's own (`notes`: why the job was stopped) go where the job's errors go: to
  * the last of the streams. A file that the user named for standard output gets them only while what
- * the job wrote there is text: what a job writes for programs stays as it was. They count neither
+ * the job wrote there is text. What a job writes for programs stays as it was. They count neither
  * as output nor as evidence of a failure. */
 #ifndef SW_AGENT_LOGGER_H
 #define SW_AGENT_LOGGER_H

@@ -1,5 +1,5 @@
 /* The supervisor as a program of its own: what `sharewell supervise` is, without the rest. One is
- * forked for every job, and a process that has the libraries of all commands in its memory takes
+ * forked for every job. A process that has the libraries of all commands in its memory takes
  * several times as long to be made and to go. */
 #include <stdio.h>
 #include <string.h>

@@ -1,13 +1,13 @@
-/* A run that goes on on other GPUs of the node, in the same processes: its memory leaves by the
- * runtime, the driver takes the rest off and brings it back elsewhere (deep.c), and its
- * memory comes back there.
+/* A run that goes on on other GPUs of the node, in the same processes. Its memory leaves by the
+ * runtime, and the driver takes the rest off and brings it back elsewhere (deep.c). Then its memory
+ * comes back there.
  *
  * Invariants:
  *  1. a run that cannot be moved goes on where it was, and `unmoved` says why;
  *  2. the account's `gpus` is where it is. It says so before anything of the job runs there;
  *  3. GPUs that it keeps stay in their places;
  *  4. from before its memory leaves until it is settled where it is, no process of it begins to use
- *     its GPUs: it would come up on those that it knew.
+ *     its GPUs. It would come up on those that it knew.
  */
 #include <stdio.h>
 #include <string.h>

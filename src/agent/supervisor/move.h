@@ -28,8 +28,8 @@ struct sw_supervisor_move {
 	char why[256];
 };
 
-/* Its processes can open the device files of its GPUs, and of those that it is on its way to, and
- * of no others; where the system lets us. */
+/* Its processes can open the device files of its GPUs, and of those that it is on its way to. Where
+ * the system lets us, they can open those of no others. */
 void sw_supervisor_keep_gpus(struct sw_supervisor *supervisor);
 /* The numbers of these files, as the driver's folder `proc` has them; one may be there twice.
  * False: of one it is not known. */

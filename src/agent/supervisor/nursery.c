@@ -76,6 +76,6 @@ int sw_nursery(int socket, struct sw_err *err)
 			close(link);
 	}
 	/* Nothing is left to tidy. What checks for leaks at an exit would stop this process from a
-	 * child of its own, and wait for it, which cannot be while children are not waited for. */
+	 * child of its own, and wait for it. That cannot be while children are not waited for. */
 	_exit(0);
 }

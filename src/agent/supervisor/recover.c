@@ -1,4 +1,4 @@
-/* What is left of a run whose supervisor died: its processes are found by the mark in their
+/* What is left of a run whose supervisor died. Its processes are found by the mark in their
  * environment, by their session and by their control group, and killed. */
 #include <inttypes.h>
 #include <signal.h>

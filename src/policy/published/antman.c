@@ -1,11 +1,11 @@
-/* AntMan in the semantics of Muri's simulator, so that its published figures come out: no job is
+/* AntMan in the semantics of Muri's simulator, so that its published figures come out. No job is
  * preempted, promoted or moved, and there are no quotas.
  *
- * Guaranteed jobs in submit order: on one node the first that has enough GPUs without a guaranteed
- * job, on several nodes empty ones and one more for the rest. A job that does not find all of them
- * reserves what there is (on the node with most of them) and adds to it as more come free.
- * Opportunistic jobs then, in submit order: all of their GPUs or none, those with the least load
- * below 0.8, wherever they are.
+ * Guaranteed jobs in submit order. On one node they take the first that has enough GPUs without a
+ * guaranteed job. On several nodes they take empty ones and one more for the rest. A job that does
+ * not find all of them reserves what there is (on the node with most of them). It adds to it as
+ * more come free. Opportunistic jobs then, in submit order: all of their GPUs or none, those with
+ * the least load below 0.8, wherever they are.
  *
  * Load is a figure of that simulator: 0.1 for a guaranteed job (0.09 while it only reserves), 0.9
  * for an opportunistic one. It adds and subtracts these as binary fractions, and what such sums

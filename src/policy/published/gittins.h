@@ -1,6 +1,6 @@
-/* The Gittins index as the published artifact of Tiresias computes it: at the point just below
- * the next sample, and with whole sizes s where the definition has s - a, what is left of them.
- * Its figures come out only so. */
+/* The Gittins index as the published artifact of Tiresias computes it. It is taken at the point
+ * just below the next sample. It has whole sizes s where the definition has s - a, what is left of
+ * them. Its figures come out only so. */
 #ifndef SW_POLICY_PUBLISHED_GITTINS_H
 #define SW_POLICY_PUBLISHED_GITTINS_H
 

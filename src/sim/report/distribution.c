@@ -1,6 +1,6 @@
-/* Cumulative distributions: of job completion times, and of slowdowns. Jobs are counted into
- * pixel columns, so a million of them need no sorting, and the path has no more points than
- * the picture has columns. */
+/* Cumulative distributions: of job completion times, and of slowdowns. Jobs are counted into pixel
+ * columns. So a million of them need no sorting, and the path has no more points than the picture
+ * has columns. */
 #include "sim/report/page.h"
 
 #include <math.h>

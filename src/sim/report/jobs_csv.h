@@ -2,8 +2,8 @@
  * this field print as well.
  *
  * Times are exact seconds since the trace's time zero: no decimals when whole, else as many as
- * needed (up to nine). A cell is empty where there is nothing to say: a job that never started has
- * no start_time, one that did not end has neither end_time nor JCT.
+ * needed (up to nine). A cell is empty where there is nothing to say. A job that never started has
+ * no start_time, and one that did not end has neither end_time nor JCT.
  */
 #ifndef SW_SIM_REPORT_JOBS_CSV_H
 #define SW_SIM_REPORT_JOBS_CSV_H

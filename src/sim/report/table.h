@@ -17,9 +17,9 @@ struct sw_table_style {
 };
 
 /* Columns that do not fit are left out, the least important first, and the line below the table
- * says which. The best value of a column is marked where one row is better than another; a
- * policy that finished fewer jobs than another is never best, its averages are about other
- * jobs. `style` may be NULL. */
+ * says which. The best value of a column is marked where one row is better than another. A policy
+ * that finished fewer jobs than another is never best: its averages are about other jobs. `style`
+ * may be NULL. */
 int sw_results_table(FILE *out, const struct sw_result *const *results, size_t count, const struct sw_table_style *style,
 		     struct sw_err *err);
 

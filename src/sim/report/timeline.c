@@ -1,8 +1,8 @@
 /* The cluster over time: GPUs in use, a small picture per result, and waiting
  * jobs, all results in one.
  *
- * A history with more samples than the picture has room for is averaged over equal spans of time,
- * so that the area under the curve stays true.
+ * A history with more samples than the picture has room for is averaged over equal spans of time.
+ * So the area under the curve stays true.
  */
 #include "sim/report/page.h"
 

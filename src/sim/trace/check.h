@@ -31,7 +31,7 @@ struct sw_trace_verdict {
 	uint64_t unsaid[SW_TRACE_SEVERITIES]; /* of them not reported, because there were too many */
 };
 
-/* Reads all of `path` (as sw_trace_load() does, same `format`), goes on after errors, and reports
+/* Reads all of `path` (as sw_trace_load() does, same `format`) and goes on after errors. Reports
  * each problem in the order of lines, those of the whole file last; at most `limit` of each
  * severity. Returns 0 however wrong the rows are: see the verdict. Fails where nothing can be said
  * about rows: no such file, not a trace, an unknown format. */

@@ -311,9 +311,9 @@ static uint64_t second_of(const struct generator *generator, uint64_t submits)
 	return (weeks * WEEK_HOURS + hour) * 3600 + (rest - generator->week[hour]) * 3600 / in_hour;
 }
 
-/* Puts the bursts where the hours and weekdays want them. What runs over the end goes on
- * at the beginning; the first and the last job are moved to the very ends, so that the
- * load is what was asked for. */
+/* Puts the bursts where the hours and weekdays want them. What runs over the end goes on at the
+ * beginning. The first and the last job are moved to the very ends, so that the load is what was
+ * asked for. */
 static int place(struct generator *generator, uint64_t span_s)
 {
 	struct sw_trace *trace = generator->trace;

@@ -1,10 +1,10 @@
 /* New traces that look like Philly's: how jobs arrive, how large and how long they are, and how
  * unevenly tenants submit.
  *
- * Follows the figures in philly_figures.h: the mix of sizes, the durations of each size, the hours
- * and weekdays at which people submit, the bursts in which they submit, and the tenants' shares.
- * Not followed: which tenant runs long or large jobs, and jobs that recur on the clock. Same
- * recipe, same trace, on every machine and compiler: there is no floating point in it.
+ * Follows the figures in philly_figures.h: the mix of sizes, the durations of each size, and the
+ * tenants' shares. So are the hours and weekdays at which people submit, and the bursts in which
+ * they submit. Not followed: which tenant runs long or large jobs, and jobs that recur on the
+ * clock. Same recipe, same trace, on every machine and compiler: there is no floating point in it.
  */
 #ifndef SW_SIM_TRACE_GENERATE_H
 #define SW_SIM_TRACE_GENERATE_H

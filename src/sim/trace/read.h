@@ -16,8 +16,8 @@ struct sw_trace_listener {
 	void *user;
 };
 
-/* Reads all jobs. With a listener, wrong rows are left out and reported to it, a damaged file ends
- * the reading as if it ended there, and a trace without jobs is no error; what still fails is a
+/* Reads all jobs. With a listener, wrong rows are left out and reported to it. A damaged file ends
+ * the reading as if it ended there, and a trace without jobs is no error. What still fails is a
  * file that cannot be understood at all. */
 int sw_trace_read(struct sw_stream *stream, const char *format, const struct sw_trace_listener *listener, struct sw_trace **ret_trace,
 		  struct sw_err *err);

@@ -221,7 +221,7 @@ int sw_row_text(struct sw_row *row, const struct sw_column *column, const struct
 	return sw_trace_intern(row->trace, field->text, field->size, ret_index);
 }
 
-/* Ids are numbers, or names of all kinds: the first row decides for the file, so that a row's
+/* Ids are numbers, or names of all kinds. The first row decides for the file, so that a row's
  * number never meets a number that the file gave. */
 static int decode_id(struct sw_row *row, const struct sw_column *column, const struct sw_row_field *field, struct sw_trace_job *job)
 {

@@ -1,9 +1,9 @@
 /* The bytes of a trace file: from a path, from standard input or from memory, gunzipped
  * where the content is gzip.
  *
- * gzip is undone here with zlib and not by libarchive, which does the rest (see
- * stream.h): libarchive does not compare a gzip member's check sum, so a damaged file
- * would be read as other numbers.
+ * gzip is undone here with zlib and not by libarchive, which does the rest (see stream.h). The
+ * check sum of a gzip member is not compared by libarchive, so a damaged file would be read as
+ * other numbers.
  */
 #ifndef SW_SIM_TRACE_SOURCE_H
 #define SW_SIM_TRACE_SOURCE_H

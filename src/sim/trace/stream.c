@@ -124,7 +124,7 @@ static const char *member_name(struct archive_entry *entry)
 	return strncmp(name, "./", 2) == 0 ? name + 2 : name;
 }
 
-/* Walks over the files from `first` on and keeps their names, up to the one that is wanted;
+/* Walks over the files from `first` on and keeps their names, up to the one that is wanted.
  * *ret_found tells whether the stream now stands at it. */
 static int walk_members(struct sw_stream *stream, struct archive_entry *first, member_names *names, bool *ret_found, struct sw_err *err)
 {
@@ -173,8 +173,8 @@ static int no_such_member(struct sw_stream *stream, const member_names *names, s
 	return r;
 }
 
-/* Without a member's name the archive is read to its end, to be sure that it holds one file only,
- * and then again from the start. */
+/* Without a member's name the archive is read to its end, to be sure that it holds one file only.
+ * Then it is read again from the start. */
 static int enter_tar(struct sw_stream *stream, struct archive_entry *first, struct sw_err *err)
 {
 	SW_CLEANUP(free_names) member_names names = {0};

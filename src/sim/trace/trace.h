@@ -134,7 +134,7 @@ const char *sw_trace_string(const struct sw_trace *trace, uint32_t index);
 /* Reads `path` ("-" is standard input). `format` is a reader's name or NULL / "auto": recognised
  * from the header line and the shape of the first rows. Compressed files (.xz, .gz, .zst: by
  * content, not by name) are read as they are decompressed. In a tar archive a member is named
- * behind a colon ("raw-traces.tar.xz:cluster04.csv"); without one, an archive of one file is read
+ * behind a colon ("raw-traces.tar.xz:cluster04.csv"). Without one, an archive of one file is read
  * and one of several is an error that lists them. The first wrong row ends the reading with file,
  * line and column in the error. */
 int sw_trace_load(const char *path, const char *format, struct sw_trace **ret_trace, struct sw_err *err);

@@ -208,8 +208,8 @@ static void put_tiresias(struct line *line, const struct sw_trace *trace, size_t
 	put_number(line, rounded(interval_ns(trace, index), SW_NS_PER_S));
 }
 
-/* Muri runs iterations: a job that has none becomes one iteration as long as the job, and one
- * without iteration time gets what its duration leaves for each. */
+/* Muri runs iterations. A job that has none becomes one iteration as long as the job. One without
+ * iteration time gets what its duration leaves for each. */
 static void put_muri(struct line *line, const struct sw_trace *trace, size_t index)
 {
 	const struct sw_trace_job *job = &trace->jobs.items[index];
