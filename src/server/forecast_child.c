@@ -152,8 +152,7 @@ static void be_child(const struct sw_forecast_task *task, int file, int end, pid
 	if (getppid() != parent || dup2(file, STDIN_FILENO) < 0 || dup2(end, STDOUT_FILENO) < 0)
 		_exit(1);
 	/* A connection that the controller closes must not stay open here. */
-	if (close_range(STDERR_FILENO + 1, ~0U, 0) < 0)
-		_exit(1);
+	closefrom(STDERR_FILENO + 1);
 	write_score();
 	setpriority(PRIO_PROCESS, 0, NICE);
 	setrlimit(RLIMIT_CORE, &none);

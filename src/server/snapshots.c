@@ -4,10 +4,10 @@
  * Between two batches a child process is forked, which has the state as it is in that moment. It
  * writes the state as bytes into a file in memory and ends, while the controller goes on. The bytes
  * are read from there and go into the journal in steps, each short, with a pause after each. Where
- * no child can be had, and at the end, the controller makes the bytes itself. The journal keeps the
- * snapshot before as well, in case that the last one is damaged. Records that both cover are
- * removed in steps, except the last ones. Watchers that come back may ask for them, and so may
- * queries of the past (kept.c).
+ * no child can be had, after one that failed, and at the end, the controller makes the bytes
+ * itself. The journal keeps the snapshot before as well, in case that the last one is damaged.
+ * Records that both cover are removed in steps, except the last ones: watchers that come back may
+ * ask for them, and so may queries of the past (kept.c).
  *
  * Invariants:
  *  1. a snapshot is of the state after exactly the records up to its number, and never of one in
@@ -63,7 +63,8 @@ static void failed(struct sw_server *server, const struct sw_err *err)
 	snapshots->stage = SW_SNAPSHOT_NONE;
 	end_child(snapshots);
 	drop_bytes(snapshots);
-	snapshots->retry_ns = sw_now_boot_ns() + RETRY_NS;
+	if (!snapshots->next_here)
+		snapshots->retry_ns = sw_now_boot_ns() + RETRY_NS;
 	sw_server_note(server, "%s: %s; it is tried again, and nothing is lost", err->fact, err->detail);
 }
 
@@ -119,8 +120,7 @@ static void be_child(struct sw_server *server, int file, pid_t parent)
 	if (getppid() != parent || dup2(file, STDIN_FILENO) < 0)
 		_exit(1);
 	/* A connection that the controller closes must not stay open here. */
-	if (close_range(STDIN_FILENO + 1, ~0U, 0) < 0)
-		_exit(1);
+	closefrom(STDIN_FILENO + 1);
 	alarm(CHILD_S);
 	size_t size = 0, written = 0;
 	unsigned char *bytes = encode(server, &size);
@@ -187,8 +187,10 @@ static int copy_step(struct sw_server *server, struct sw_err *err)
 	if (snapshots->child != 0) {
 		if (waitid(P_PID, (id_t)snapshots->child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
 			return 0;
-		if (!end_child(snapshots) || fstat(snapshots->file, &file) < 0)
+		if (!end_child(snapshots) || fstat(snapshots->file, &file) < 0) {
+			snapshots->next_here = true;
 			return sw_err_set(err, SW_EIO, "the process that copies the state for a snapshot failed");
+		}
 		snapshots->bytes_size = (size_t)file.st_size;
 		snapshots->bytes = malloc(snapshots->bytes_size > 0 ? snapshots->bytes_size : 1);
 		if (snapshots->bytes == NULL)
@@ -300,7 +302,9 @@ void sw_snapshots_consider(struct sw_server *server)
 	    !TAILQ_EMPTY(&server->batch.stored) || !is_due(server) || sw_now_boot_ns() < snapshots->retry_ns)
 		return;
 	int64_t start_ns = sw_now_boot_ns();
-	int r = begin_child(server) ? 0 : begin_here(server, &err);
+	bool here = snapshots->next_here;
+	snapshots->next_here = false;
+	int r = !here && begin_child(server) ? 0 : begin_here(server, &err);
 	int64_t took_ns = sw_now_boot_ns() - start_ns;
 	if (took_ns > server->figures.snapshot_longest_ns)
 		server->figures.snapshot_longest_ns = took_ns;

@@ -2,6 +2,7 @@
 #ifndef SW_SERVER_SNAPSHOTS_H
 #define SW_SERVER_SNAPSHOTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,6 +22,7 @@ struct sw_snapshots {
 	size_t size;	      /* of the last one */
 	uint64_t bytes_since; /* of records, since then */
 	int64_t retry_ns;     /* uptime: not before */
+	bool next_here;	      /* the last one failed in its process: the next is made without one */
 	/* While the state is copied: the process that does it, what it writes to, and what was
 	 * read from there. */
 	pid_t child;

@@ -36,6 +36,10 @@ void served_remove(struct served *served);
 /* The first token of a role in the file; the caller frees. */
 char *served_token(const struct served *served, unsigned role);
 
+/* From now on this system call fails in this process and in controllers that it starts. False: the
+ * machine cannot forbid it. */
+bool served_forbid(long number, int error);
+
 /* A connection. All calls fail the test when the other side does not do as
  * expected within a minute. */
 int dial(const struct served *served);

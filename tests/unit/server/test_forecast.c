@@ -1,5 +1,6 @@
 /* Forecasts under the server: one figure for all users, requests that are tried, and children that
  * fail. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -529,6 +531,23 @@ static void test_turns(void **state)
 	assert_int_equal(shared->begun, 4);
 }
 
+/* Aim: forecasts are made where the kernel cannot close many files at once, or is kept from it. */
+static void test_without_close_range(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	if (!served_forbid(SYS_close_range, ENOSYS)) {
+		print_message("system calls cannot be forbidden on this machine\n");
+		skip();
+	}
+	served_start(&served);
+	join_saying("");
+	submit(&served, "{\"command\": [\"x\"], \"time_limit\": \"1h\"}");
+	json_t *found = estimate(NULL, submit(&served, "{\"command\": [\"x\"]}"));
+	assert_true(strlen(text(found, "estimated_start_at")) > 20);
+	json_decref(found);
+}
+
 int main(void)
 {
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -547,6 +566,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_late_trials, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_bound_child, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_without_close_range, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

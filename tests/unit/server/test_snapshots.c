@@ -1,5 +1,6 @@
 /* Snapshots under the server: a start that needs only the last one and what came after, records
  * that go, and what happens when it is damaged. */
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,7 +22,15 @@
 #define JOBS 400
 #define EVERY 50 /* records between snapshots */
 
+#ifdef SYS_dup2
+#define DUP2_NUMBER SYS_dup2
+#else
+#define DUP2_NUMBER SYS_dup3
+#endif
+#define NOTES_SIZE 65536u
+
 static struct served served;
+static char *notes; /* what the controller has noted */
 
 static int set_up(void **state)
 {
@@ -37,6 +48,13 @@ static int tear_down(void **state)
 	(void)state;
 	served_remove(&served);
 	return 0;
+}
+
+/* In the controller's process. */
+static void keep_note(void *user, const char *line)
+{
+	(void)user;
+	strncat(notes, line, NOTES_SIZE - strlen(notes) - 1);
 }
 
 static void join(const char *node)
@@ -351,12 +369,54 @@ static void test_events_are_kept(void **state)
 	served_start(&served);
 }
 
+/* Aim: on a machine whose kernel cannot close many files at once, or is kept from it, snapshots are
+ * made like elsewhere, by a process. */
+static void test_without_close_range(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	if (!served_forbid(SYS_close_range, ENOSYS)) {
+		print_message("system calls cannot be forbidden on this machine\n");
+		skip();
+	}
+	notes[0] = '\0';
+	served.options.on_note = keep_note;
+	served_start(&served);
+	submit_many();
+	wait_for_snapshots(2);
+	assert_false(strstr(notes, "failed") != NULL);
+}
+
+/* Aim: where the process that makes a snapshot fails, the next one is made without a process. */
+static void test_failing_child(void **state)
+{
+	(void)state;
+	served_stop(&served);
+	/* Without it the process does not get so far as to copy. */
+	if (!served_forbid(DUP2_NUMBER, EPERM)) {
+		print_message("system calls cannot be forbidden on this machine\n");
+		skip();
+	}
+	notes[0] = '\0';
+	served.options.on_note = keep_note;
+	served_start(&served);
+	submit_many();
+	for (int i = 0; i < 1000 && figure(&served, "sharewell_snapshots_total") < 1; i++)
+		submit(&served, "{\"command\": [\"x\"]}");
+	assert_true(figure(&served, "sharewell_snapshots_total") >= 1);
+	assert_non_null(strstr(notes, "the process that copies the state for a snapshot failed"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_killed),	      TEST(test_orderly_end), TEST(test_old_records_go),
-					   TEST(test_falls_back),     TEST(test_damaged),     TEST(test_as_often_as_ever),
-					   TEST(test_events_are_kept)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_killed),	 TEST(test_orderly_end),      TEST(test_old_records_go),  TEST(test_falls_back),
+		TEST(test_damaged),	 TEST(test_as_often_as_ever), TEST(test_events_are_kept), TEST(test_without_close_range),
+		TEST(test_failing_child)};
+	notes = mmap(NULL, NOTES_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (notes == MAP_FAILED)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
