@@ -224,6 +224,17 @@ int sw_brain_propose_submit(struct sw_brain *brain, const struct sw_user *user, 
 	return sw_brain_propose_keyed_submit(brain, user, request, NULL, records, err);
 }
 
+/* Asked here and not where requests are read: journals have jobs that were let in with both. */
+static int check_lost(const struct sw_job_request *request, struct sw_err *err)
+{
+	if (!request->no_requeue || request->on_lost != SW_ON_LOST_RESTART)
+		return 0;
+	sw_err_set(err, SW_EINPUT, "cannot submit this job");
+	sw_err_detail(err, "'requeue: false' forbids a second start, 'on_lost: restart' asks for one");
+	sw_err_hint(err, "With 'on_lost: wait' it runs on and is found again when its node answers.");
+	return SW_EINPUT;
+}
+
 int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *user, const struct sw_job_request *request,
 				  const struct sw_submit_key *key, sw_records *records, struct sw_err *err)
 {
@@ -233,10 +244,12 @@ int sw_brain_propose_keyed_submit(struct sw_brain *brain, const struct sw_user *
 	if (r == 0)
 		r = check_prerun(request, err);
 	if (r == 0)
+		r = check_lost(request, err);
+	if (r == 0)
 		r = sw_brain_check_jobs(brain, 2, err);
 	/* What the operator chose for a class stands in the record from now on. */
 	struct sw_job_request chosen = *request;
-	if (request->on_lost == SW_ON_LOST_UNSAID && brain->config.restarts[request->kind]) {
+	if (request->on_lost == SW_ON_LOST_UNSAID && !request->no_requeue && brain->config.restarts[request->kind]) {
 		chosen.on_lost = SW_ON_LOST_RESTART;
 		chosen.lease_ns = SW_JOB_LEASE_NS;
 	}

@@ -244,8 +244,10 @@ static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 	};
 	/* Of one that is suspended the engine hears with its node. */
 	r = suspended ? 0 : sw_brain_step(brain, events, waits ? 2 : 3, err);
-	if (r == 0 && sw_engine_job(brain->engine, (struct sw_job_id){id})->state > SW_JOB_RUNNING)
+	if (r == 0 && sw_engine_job(brain->engine, (struct sw_job_id){id})->state > SW_JOB_RUNNING) {
 		live->ended_at = brain->now;
+		snprintf(live->reason, sizeof live->reason, "node removed");
+	}
 	return r;
 }
 

@@ -212,9 +212,15 @@ static void hold(struct sw_engine *engine, struct sw_core_job *job)
 {
 	if (job->seen.state > SW_JOB_RUNNING || job->seen.state == SW_JOB_HELD)
 		return;
-	bool ran = job->seen.state == SW_JOB_RUNNING;
-	if (ran) {
+	bool ran = job->seen.state == SW_JOB_RUNNING, stands = sw_engine_would_stand(engine, job) && job->split_milli == 0;
+	if (ran)
 		sw_engine_tell_stop(engine, job, SW_REASON_HELD);
+	/* Its run is over, and no other may begin. */
+	if (ran && job->seen.no_restart && !stands && !engine->config.terms.keeps_state) {
+		sw_engine_end_job(engine, job, SW_JOB_FAILED);
+		return;
+	}
+	if (ran) {
 		uint32_t parts = job->parts;
 		sw_ledger_give(&engine->ledger, parts, sw_share_of(&job->seen));
 		sw_engine_set_waiting(engine, job, engine->config.terms.keeps_state);

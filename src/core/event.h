@@ -30,7 +30,8 @@ struct sw_job_spec {
 	 * GPUs if they are free, and a run that was told to stop may still finish or fail. */
 	bool prefers_home;
 	uint8_t stop_rule; /* enum sw_stop_rule */
-	bool no_restart;   /* once a run of it is over, so is the job */
+	/* once a run of it is over, so is the job; what would lose its run is not done to it */
+	bool no_restart;
 	sw_ns work_ns;	   /* run time alone on `gpus`; only where knowledge says so */
 	sw_ns deadline_at; /* SW_TIME_NEVER: none */
 };
@@ -44,7 +45,9 @@ enum sw_event_kind {
 	 * left after what was lost */
 	SW_EV_FAIL,
 	SW_EV_CANCEL,	  /* job */
-	SW_EV_HOLD,	  /* job: it stops if it runs, and does not compete until it is released */
+	/* job: it stops if it runs, and does not compete until it is released; one that may not start
+	 * anew, and whose run is lost by it, has failed */
+	SW_EV_HOLD,
 	SW_EV_RELEASE,	  /* job */
 	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */
 	SW_EV_NODE_ADD,	  /* shape: one more node, up; it gets the next id. Its rack is the last one or the next */
@@ -84,7 +87,7 @@ enum sw_event_kind {
 	/* job, epoch, mask: it could not leave the GPUs that it had. It has them again, also those
 	 * that are shut since; jobs that were given them in the meantime wait again. If it cannot,
 	 * or one of them is dead (mask: those of its node that are), it begins anew on those to
-	 * which it was sent. */
+	 * which it was sent; a job that may not start anew has failed. */
 	SW_EV_UNMOVED,
 	SW_EV_ANEW,   /* job, epoch: its run is over, and the next one begins on the same GPUs */
 	SW_EV_SAMPLE, /* job, epoch, sample: what was measured of the run */

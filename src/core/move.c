@@ -209,6 +209,14 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_mark(engine, job);
 }
 
+void sw_move_lose(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (job->seen.no_restart)
+		sw_engine_lose(engine, job);
+	else
+		sw_move_begin_anew(engine, job);
+}
+
 /* Jobs that were given these GPUs of the node since the run began to leave them wait again. Those
  * that were there before stay, whatever became of them since; and those that have begun, beside one
  * that is suspended or against their owner's word. */
@@ -241,7 +249,7 @@ void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job, uint64
 		job->move_at = engine->now > SW_TIME_NEVER - PAUSE_NS ? SW_TIME_NEVER : engine->now + PAUSE_NS;
 		/* Those that are shut are still its own: a run that is on them stays. */
 		if (!returns || !take_instead(engine, job, mask)) {
-			sw_move_begin_anew(engine, job);
+			sw_move_lose(engine, job);
 			return;
 		}
 		job->came_at = 0; /* it never left them */

@@ -141,7 +141,7 @@ uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job
 		return job->seen.fresh ? SW_MARK_FRESH : 0;
 	uint32_t stops = engine->had_rules ? SW_MARK_STOPS : 0;
 	/* One that is not known yet may be stopped a little later, as one in its quantum. */
-	if (stops != 0 && sw_plan_stays(engine, job) && (job->seen.stop_rule == SW_STOP_NEVER || job->keeps == SW_KEEPS_NOT))
+	if (stops != 0 && sw_plan_stays(engine, job) && (!sw_rule_suspends(&job->seen) || job->keeps == SW_KEEPS_NOT))
 		return 0;
 	if (job->seen.job_class == SW_CLASS_OPPORTUNISTIC)
 		return stops | SW_MARK_YIELDS;

@@ -43,6 +43,9 @@ static bool was_put_elsewhere(const struct sw_plan *plan, const struct sw_core_j
 
 bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job)
 {
+	/* Another run of it may not begin. */
+	if (job->seen.no_restart && !engine->config.terms.keeps_state && !sw_engine_would_stand(engine, job))
+		return true;
 	switch (job->seen.stop_rule) {
 	case SW_STOP_NEVER:
 		return true;
@@ -58,7 +61,7 @@ bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	bool restarts = engine->config.terms.moves != SW_MOVES_FREELY;
-	if (restarts && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER))
+	if (restarts && (sw_rule_suspends(&job->seen) || job->seen.stop_rule == SW_STOP_NEVER || job->seen.no_restart))
 		return SW_KEPT;
 	return sw_plan_may_stop(engine, job);
 }

@@ -56,7 +56,7 @@ static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_t
 		if (!can_stay(engine, job->parts, node, change))
 			sw_engine_lose(engine, job);
 		else if (!has_left && job->seen.state == SW_JOB_RUNNING)
-			sw_move_begin_anew(engine, job);
+			sw_move_lose(engine, job);
 		if (!can_stay(engine, job->home, node, change) || (!has_left && job->stands != SW_NO_PART))
 			sw_engine_lose_home(engine, job);
 	}

@@ -387,6 +387,9 @@ void sw_move_arrive(struct sw_engine *engine, struct sw_core_job *job);
 void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job, uint64_t dead);
 /* Its run is over; another begins on the GPUs that it holds. */
 void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job);
+/* The same since the GPUs that the run has on its way are lost to it; a job that may not start anew
+ * has failed. */
+void sw_move_lose(struct sw_engine *engine, struct sw_core_job *job);
 /* The run is over. */
 void sw_move_forget_run(struct sw_engine *engine, struct sw_core_job *job);
 /* GPUs of the node that runs on their way to others still have. */
@@ -468,7 +471,7 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 static inline enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	/* One of which that is not known may be stopped a little later. */
-	if (job->seen.stop_rule != SW_STOP_AS_WORLD && sw_plan_stays(engine, job))
+	if ((job->seen.stop_rule != SW_STOP_AS_WORLD || job->seen.no_restart) && sw_plan_stays(engine, job))
 		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 }

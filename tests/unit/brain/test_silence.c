@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "brain/record.h"
 #include "unit/brain/desk.h"
 
 #define LEASE ", \"on_lost\": \"restart\", \"lease\": \"60s\", \"grace\": \"20s\""
@@ -233,6 +234,41 @@ static void test_remove(void **state)
 	assert_string_equal(desk_state(desk, first), "NF");
 }
 
+/* Aim: a job that may not start a second time is not to start anew when its node is lost either;
+ * one that an earlier version let in with both has failed once its node is removed. */
+static void test_no_second_start(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_err err = {0};
+	struct sw_job_request *both = desk_request("{\"command\": [\"a\"], \"requeue\": false" LEASE "}");
+	struct sw_job_request *one = desk_request("{\"command\": [\"a\"]" LEASE "}");
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, both, &records, &err), SW_EINPUT);
+	assert_non_null(strstr(err.detail, "'on_lost: restart' asks for one"));
+	desk_sync_and_drop(desk);
+	assert_int_equal(sw_brain_propose_submit(desk->brain, &alice, one, &records, NULL), 0);
+	const char *body = records.items[0].body, *at = strstr(body, "\"name\":\"a\"");
+	char earlier[1024];
+	snprintf(earlier, sizeof earlier, "%.*s\"requeue\":false,%s", (int)(at - body), body, at);
+	sw_records_clear(&records);
+	assert_int_equal(sw_record_push_text(&records, SW_RECORD_SUBMIT, strdup(earlier), strlen(earlier), NULL), 0);
+	desk_apply(desk, &records, NULL);
+	desk_sync_and_drop(desk);
+	desk->runs[0] = (struct sw_sync_run){.id = {1, 1}, .state = SW_RUN_RUNNING, .reason = ""};
+	desk->run_count = 1;
+	desk_sync_and_drop(desk);
+	WAIT_S(40);
+	assert_int_equal(remove_node(desk, &root, "n"), 0);
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){0})->state, SW_JOB_FAILED);
+	/* Nothing is left of its run. */
+	WAIT_S(60);
+	assert_string_equal(desk_state(desk, 1), "F");
+	assert_string_equal(view_of(desk, 1).reason, "node removed");
+	assert_int_equal(sw_brain_validate(desk->brain, NULL), 0);
+	sw_job_request_free(both);
+	sw_job_request_free(one);
+}
+
 /* Aim: a node that an operator closes or opens while it is silent is so when it is back. */
 static void test_doors_of_a_silent_node(void **state)
 {
@@ -272,6 +308,8 @@ static void test_choice_for_a_class(void **state)
 		{"{\"command\": [\"a\"], \"class\": \"opportunistic\"}", "\"lease\":600"},
 		{"{\"command\": [\"a\"], \"class\": \"opportunistic\", \"on_lost\": \"wait\"}", "\"on_lost\":\"wait\""},
 		{"{\"command\": [\"a\"]}", "\"name\":\"a\",\"weight\""},
+		/* What may not start a second time is waited for. */
+		{"{\"command\": [\"a\"], \"class\": \"opportunistic\", \"requeue\": false}", "\"name\":\"a\",\"requeue\""},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		sw_records records = {0};
@@ -312,6 +350,7 @@ int main(void)
 		DESK_TEST(test_cancel_waits_for_the_node),
 		DESK_TEST(test_requeue_waits_for_the_node),
 		DESK_TEST(test_remove),
+		DESK_TEST(test_no_second_start),
 		DESK_TEST(test_doors_of_a_silent_node),
 		DESK_TEST(test_records_of_a_clock_beyond_sense),
 		cmocka_unit_test(test_choice_for_a_class),

@@ -218,6 +218,34 @@ static void test_begins_anew(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: one that may not start a second time and can neither go nor come back has failed, also where
+ * the GPUs that it leaves are gone with a change of the node. */
+static void test_no_second_start(void **state)
+{
+	(void)state;
+	for (int changes = 0; changes < 2; changes++) {
+		struct rig rig;
+		struct sw_job_spec spec = rig_spec(1, 100000);
+		struct sw_topology_change change = {.shape = four_gpus[0]};
+		for (uint32_t g = 0; g < SW_NODE_GPUS_MAX; g++)
+			change.to[g] = g > 0 && g < 4 ? (uint8_t)g : SW_GPU_GONE;
+		spec.no_restart = true;
+		open_scripted(&rig, four_gpus, 1, live);
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_first);
+		say(&rig, 1, SW_EV_BEGUN, 0);
+		wish_move(&rig, 2, 0, 4);
+		if (changes)
+			rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_NODE_CHANGE, .node = {0}, .change = &change});
+		else
+			say_dead(&rig, 3, 0, 1);
+		assert_int_equal(rig_state(&rig, 0), SW_JOB_FAILED);
+		assert_int_equal(rig_command(&rig, SW_CMD_STOP, 0)->reason, SW_REASON_NODE_LOST);
+		assert_null(rig_command(&rig, SW_CMD_START, 0));
+		rig_close(&rig);
+	}
+}
+
 /* Aim: one that was suspended on its way and could not go stands where it was, under the same
  * epoch, which it keeps when it goes on; a job that has begun there meanwhile stays. */
 static void test_suspended_on_its_way(void **state)
@@ -428,6 +456,11 @@ int main(void)
 		cmocka_unit_test(test_standing_runs_are_ended),
 		cmocka_unit_test(test_node_changes),
 		cmocka_unit_test(test_old_neighbour_stays),
+		cmocka_unit_test(test_policy_moves),	     cmocka_unit_test(test_moves_in_a_row),
+		cmocka_unit_test(test_turns_back),	     cmocka_unit_test(test_begins_anew),
+		cmocka_unit_test(test_stays_on_a_shut_gpu),  cmocka_unit_test(test_no_second_start),
+		cmocka_unit_test(test_suspended_on_its_way), cmocka_unit_test(test_standing_runs_are_ended),
+		cmocka_unit_test(test_node_changes),	     cmocka_unit_test(test_old_neighbour_stays),
 		cmocka_unit_test(test_two_leave_one_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

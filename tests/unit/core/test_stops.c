@@ -230,6 +230,59 @@ static void test_no_restart(void **state)
 	}
 }
 
+static void move_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), SW_WISH(.where = sw_by(NULL))), SW_KEPT);
+}
+
+/* Aim: a job that may not start a second time is not stopped by a policy where its run would be
+ * lost, whatever its rule and the world's; where it keeps its state it is. */
+static void test_no_restart_is_kept(void **state)
+{
+	(void)state;
+	static const uint8_t rules[] = {SW_STOP_AS_WORLD, SW_STOP_RESTART};
+	for (int variant = 0; variant < 4; variant++) {
+		struct rig rig;
+		bool keeps_state = variant & 2;
+		struct sw_job_spec spec = rig_spec(1, 100);
+		spec.no_restart = true;
+		spec.stop_rule = rules[variant & 1];
+		open_scripted(&rig, one_of_two, 1,
+			      (struct sw_engine_config){.terms = {.moves = SW_MOVES_RESTART, .keeps_state = keeps_state}});
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_all);
+		assert_int_equal(sw_job_may_stop(sw_engine_view(rig.engine), rig_job(&rig, 0)), keeps_state);
+		if (!keeps_state)
+			run_script(&rig, 1, move_first);
+		expected = keeps_state ? SW_YES : SW_KEPT;
+		run_script(&rig, 2, stop_first);
+		assert_int_equal(rig_runs(&rig, 0), !keeps_state);
+		rig_close(&rig);
+	}
+}
+
+/* Aim: a hold ends a job that may not start a second time where its run is lost by it, and leaves
+ * alone what stands. */
+static void test_no_restart_is_held(void **state)
+{
+	(void)state;
+	for (int keeps = 0; keeps < 2; keeps++) {
+		struct rig rig;
+		struct sw_job_spec spec = rig_spec(1, 100);
+		spec.no_restart = true;
+		spec.stop_rule = SW_STOP_SUSPEND;
+		open_scripted(&rig, one_of_two, 1, live);
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_all);
+		if (keeps)
+			say_keeps(&rig, 1, 0, true);
+		rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {0}});
+		assert_int_equal(rig_command(&rig, SW_CMD_STOP, 0)->reason, SW_REASON_HELD);
+		assert_int_equal(rig_state(&rig, 0), keeps ? SW_JOB_HELD : SW_JOB_FAILED);
+		rig_close(&rig);
+	}
+}
+
 static void lend_first(struct sw_plan *plan)
 {
 	const struct sw_gpus there = {{0}, 1};
@@ -707,6 +760,8 @@ int main(void)
 		cmocka_unit_test(test_home_is_lost),
 		cmocka_unit_test(test_elastic_goes_home),
 		cmocka_unit_test(test_no_restart),
+		cmocka_unit_test(test_no_restart_is_kept),
+		cmocka_unit_test(test_no_restart_is_held),
 		cmocka_unit_test(test_never_lent),
 		cmocka_unit_test(test_hold_next),
 		cmocka_unit_test(test_stays),
