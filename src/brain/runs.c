@@ -316,7 +316,9 @@ static int refuse(struct sw_brain *brain, const struct sw_command *command)
 	struct sw_live *live = &brain->jobs.items[command->job];
 	const char *own = command->reason == SW_REASON_TOO_LARGE      ? "larger than the cluster"
 			  : command->reason == SW_REASON_NOT_ADMITTED ? "not admitted by the policy"
-								      : "no node could hold it";
+			  /* The rest is refused before it is a job. */
+			  : command->reason == SW_REASON_BAD_SPEC ? "the world's rules for stops forbid its class"
+								  : "no node could hold it";
 	const char *why = command->text != NULL && sw_utf8_start(command->text, SW_REASON_MAX) > 0 ? command->text : own;
 	size_t shown = sw_utf8_start(why, sizeof live->reason - 1);
 	live->ended_at = brain->now;

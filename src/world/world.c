@@ -132,7 +132,14 @@ static int read_stops(const struct sw_yaml_node *node, struct sw_world *world, s
 		{"guaranteed", SW_YAML_CHOICE, .offset = offsetof(struct sw_world, guaranteed_stop), .choices = sw_stop_rule_words},
 		{"opportunistic", SW_YAML_CHOICE, .offset = offsetof(struct sw_world, opportunistic_stop), .choices = sw_stop_rule_words},
 	};
-	return node == NULL ? 0 : sw_yaml_decode(node, "rules for stops", fields, SW_YAML_COUNT(fields), world, err);
+	if (node == NULL)
+		return 0;
+	int r = sw_yaml_decode(node, "rules for stops", fields, SW_YAML_COUNT(fields), world, err);
+	if (r == 0 && (world->opportunistic_stop == SW_STOP_NEVER || world->opportunistic_stop == SW_STOP_IF_FREE))
+		return sw_yaml_fail(node, err,
+				    "'opportunistic' cannot be '%s': an opportunistic job makes way for others ('suspend' or 'requeue')",
+				    sw_stop_rule_words[world->opportunistic_stop]);
+	return r;
 }
 
 static int read_faults(const struct sw_yaml_node *node, struct sw_world *world, struct sw_err *err)

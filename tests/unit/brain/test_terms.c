@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "brain/record.h"
 #include "unit/brain/desk.h"
 #include "world/world.h"
 
@@ -55,13 +56,13 @@ static void test_engine_hears(void **state)
 static void test_stops(void **state)
 {
 	struct desk *desk = *state;
-	put_in_force(desk, "base: live\nname: mine\nstops: {guaranteed: requeue, opportunistic: never}\n");
+	put_in_force(desk, "base: live\nname: mine\nstops: {guaranteed: never, opportunistic: requeue}\n");
 	desk_sync_and_drop(desk);
 	desk_submit(desk, "{\"command\": [\"x\"]}");
 	desk_submit(desk, "{\"command\": [\"x\"], \"class\": \"opportunistic\"}");
 	desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"suspend\"}");
-	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){0})->stop_rule, SW_STOP_RESTART);
-	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){1})->stop_rule, SW_STOP_NEVER);
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){0})->stop_rule, SW_STOP_NEVER);
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){1})->stop_rule, SW_STOP_RESTART);
 	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){2})->stop_rule, SW_STOP_SUSPEND);
 }
 
@@ -135,6 +136,27 @@ static void test_damaged(void **state)
 	}
 }
 
+/* Aim: a world of an earlier version in which no opportunistic job could run is in force still, and
+ * such a job is refused in words that are true. */
+static void test_earlier_rule(void **state)
+{
+	struct desk *desk = *state;
+	sw_records records = {0};
+	struct sw_err err = {0};
+	assert_int_equal(propose(desk, &root, "base: live\nname: mine\n", &records, &err), 0);
+	const char *body = records.items[0].body, *at = strstr(body, "\"opportunistic_stop\":");
+	assert_non_null(at);
+	const char *rest = at + strcspn(at, ",}");
+	char *earlier = NULL;
+	int size = asprintf(&earlier, "%.*s\"opportunistic_stop\":%d%s", (int)(at - body), body, SW_STOP_NEVER, rest);
+	sw_records_clear(&records);
+	assert_int_equal(sw_record_push_text(&records, SW_RECORD_WORLD, earlier, (size_t)size, NULL), 0);
+	desk_apply(desk, &records, NULL);
+	uint64_t job = desk_submit(desk, "{\"command\": [\"x\"], \"class\": \"opportunistic\"}");
+	assert_int_equal(sw_engine_job(desk->brain->engine, (struct sw_job_id){(uint32_t)job - 1})->state, SW_JOB_REFUSED);
+	assert_string_equal(desk->brain->jobs.items[job - 1].reason, "the world's rules for stops forbid its class");
+}
+
 /* Aim: a restart under another policy can leave a job without any place, which is refused by
  * whatever record comes first, also by one of a run that has begun. */
 static void test_refused_after_restart(void **state)
@@ -173,8 +195,8 @@ static void test_refused_after_restart(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		DESK_TEST(test_engine_hears),	       DESK_TEST(test_stops),	DESK_TEST(test_restart),
-		DESK_TEST(test_refused_after_restart), DESK_TEST(test_refused), DESK_TEST(test_damaged),
+		DESK_TEST(test_engine_hears), DESK_TEST(test_stops),   DESK_TEST(test_restart),	     DESK_TEST(test_refused_after_restart),
+		DESK_TEST(test_refused),      DESK_TEST(test_damaged), DESK_TEST(test_earlier_rule),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }

@@ -243,6 +243,8 @@ static void test_refused(void **state)
 		{"name: a\nwork: {from: iterations, iteration_scale: 0}\n", "'iteration_scale' is 0, expected 0.000001 to"},
 		{"name: a\nfaults:\n  node_mtbf: 10s\n  node_repair: 1s\n", "line 2: 'node_mtbf' is below a minute"},
 		{"name: a\nfaults: {node_mtbf: 10d}\n", "'node_repair' must be above 0"},
+		{"name: a\nstops:\n  opportunistic: never\n", "an opportunistic job makes way for others"},
+		{"name: a\nstops: {opportunistic: suspend_if_free}\n", "an opportunistic job makes way for others"},
 		{"name: a\nfaults: {job_failure: 1.5}\n", "'job_failure' is 1.5, expected 0.000000 to 1.000000"},
 		{"name: a\nfaults: {retries: -1}\n", "'retries' is -1, expected 0 to 1000"},
 		{"name: a\nevent_overhead: {models: {vgg16: {1: 1s}}}\n", "an overhead needs 'default'"},
