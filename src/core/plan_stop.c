@@ -44,15 +44,17 @@ static bool was_put_elsewhere(const struct sw_plan *plan, const struct sw_core_j
 bool sw_plan_stays(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	/* Another run of it may not begin. */
-	if (job->seen.no_restart && !engine->config.terms.keeps_state && !sw_engine_would_stand(engine, job))
+	bool stands = job->split_milli == 0 && sw_engine_would_stand(engine, job);
+	if (job->seen.no_restart && !engine->config.terms.keeps_state && !stands)
 		return true;
 	switch (job->seen.stop_rule) {
 	case SW_STOP_NEVER:
 		return true;
 	case SW_STOP_SUSPEND:
 	case SW_STOP_IF_FREE:
-		/* Stopped, it would stand where it was before. */
-		return !engine->config.terms.keeps_state && (job->keeps != SW_KEEPS_YES || was_put_elsewhere(&engine->plan, job));
+		/* Stopped, it would stand where it was before; one that is split stands nowhere. */
+		return !engine->config.terms.keeps_state &&
+		       (job->keeps != SW_KEEPS_YES || job->split_milli != 0 || was_put_elsewhere(&engine->plan, job));
 	default:
 		return false;
 	}

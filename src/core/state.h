@@ -472,7 +472,7 @@ static inline enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const st
 {
 	/* One of which that is not known may be stopped a little later. */
 	if ((job->seen.stop_rule != SW_STOP_AS_WORLD || job->seen.no_restart) && sw_plan_stays(engine, job))
-		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN ? SW_TOO_SOON : SW_KEPT;
+		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN && job->split_milli == 0 ? SW_TOO_SOON : SW_KEPT;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 }
 /* The same for another place or size. Where that takes a stop and a start, only a job that may

@@ -74,6 +74,41 @@ static void test_what_is_booked(void **state)
 	rig_close(&rig);
 }
 
+static enum sw_answer expected;
+
+static void try_to_preempt(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), expected);
+}
+
+/* Aim: a split run stands nowhere: one that is to be suspended where it runs is not preempted, and
+ * is in a world that keeps its state. */
+static void test_not_suspended(void **state)
+{
+	(void)state;
+	for (int keeps_state = 0; keeps_state < 2; keeps_state++) {
+		struct rig rig;
+		struct sw_engine_config config = splitting();
+		config.terms = (struct sw_terms){.moves = SW_MOVES_RESTART, .keeps_state = keeps_state};
+		open_scripted(&rig, two_by_two, 2, config);
+		struct sw_job_spec spec = rig_spec(1, 1000);
+		spec.gpu_memory_bytes = 40 * RIG_GIB;
+		spec.stop_rule = SW_STOP_SUSPEND;
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 1, split_first);
+		expected = keeps_state ? SW_YES : SW_KEPT;
+		if (!keeps_state)
+			run_script(&rig, 2, try_to_preempt);
+		struct sw_event keeps = rig_answer(&rig, SW_EV_KEEPS, 0);
+		keeps.gpus = 1;
+		keeps.frees = true;
+		rig_event(&rig, 3, keeps);
+		run_script(&rig, 4, try_to_preempt);
+		assert_int_equal(rig_runs(&rig, 0), !keeps_state);
+		rig_close(&rig);
+	}
+}
+
 static void split_nonsense(struct sw_plan *plan)
 {
 	const struct sw_job *job = job_of(plan, 0);
@@ -362,6 +397,7 @@ int main(void)
 	simple = sw_cut_make(1100);
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_booked),
+		cmocka_unit_test(test_not_suspended),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_where_nothing_is_split),
 		cmocka_unit_test(test_neighbours),
