@@ -76,6 +76,7 @@ int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, 
 		if (job->state == SW_JOB_RUNNING && policy->started != NULL)
 			policy->started(&engine->view, job);
 	}
+	sw_order_forget_fresh(engine);
 	if (sw_order_rebuild(engine) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
 	return 0;

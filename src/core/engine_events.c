@@ -283,6 +283,7 @@ static int add_node(struct sw_engine *engine, const struct sw_topology_node *sha
 	sw_topology_add(engine->topology, shape);
 	sw_ledger_add_node(&engine->ledger);
 	sw_ledger_add_node(&engine->empty);
+	sw_tell_change(engine, SW_CHANGE_CAPACITY);
 	/* What is possible on the empty cluster has changed. */
 	r = sw_order_rebuild(engine);
 	return r < 0 ? r : sw_engine_recheck(engine, false);
@@ -295,6 +296,7 @@ static int change_node(struct sw_engine *engine, uint32_t node, const struct sw_
 	/* As with a node that is new. */
 	int r = sw_engine_reserve_change(engine, change, engine->known.count);
 	r = r < 0 ? r : sw_reshape_node(engine, node, change);
+	sw_tell_change(engine, SW_CHANGE_CAPACITY);
 	r = r < 0 ? r : sw_engine_recheck(engine, false);
 	return r < 0 ? r : sw_change_recheck(engine);
 }
@@ -417,6 +419,10 @@ static void apply_to_run(struct sw_engine *engine, struct sw_core_job *job, cons
 static int apply_to_node(struct sw_engine *engine, uint32_t node, const struct sw_event *event)
 {
 	bool is_known = node < engine->topology->node_count;
+	/* What takes jobs from now on may be of another kind than what is gone by the same step. */
+	if (is_known && (event->kind == SW_EV_NODE_UP || event->kind == SW_EV_NODE_OPEN ||
+			 (event->kind == SW_EV_GPUS_SHUT && (engine->ledger.nodes[node].shut & ~event->mask) != 0)))
+		sw_tell_change(engine, SW_CHANGE_CAPACITY);
 	switch (event->kind) {
 	case SW_EV_NODE_DOWN:
 		return node_down(engine, node);

@@ -473,15 +473,20 @@ void sw_order_settle(struct sw_engine *engine)
 	book->seq++;
 }
 
+void sw_order_forget_fresh(struct sw_engine *engine)
+{
+	for (size_t f = 0; f < engine->order.fresh.count; f++)
+		engine->jobs.items[engine->order.fresh.items[f]].seen.fresh = 0;
+	engine->order.fresh.count = 0;
+}
+
 int sw_order_rebuild(struct sw_engine *engine)
 {
 	struct sw_order_book *book = &engine->order;
 	book->lanes.count = 0;
 	book->uneven = false;
-	book->fresh.count = 0;
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
-		job->seen.fresh = 0;
 		job->order_set = SW_ORDER_NOWHERE;
 		if (job->seen.state > SW_JOB_RUNNING)
 			continue;

@@ -364,6 +364,8 @@ bool sw_rank_before(const struct sw_rank *a, const struct sw_rank *b);
 /* After a decision: moves jobs that started or stopped to their new sets and gives them
  * their place among equals. */
 void sw_order_settle(struct sw_engine *engine);
+/* No job is new any more: another policy is in charge, which was told of all of them. */
+void sw_order_forget_fresh(struct sw_engine *engine);
 /* Lists every living job anew: after a change of policy or of what tells lanes apart. */
 int sw_order_rebuild(struct sw_engine *engine);
 

@@ -19,6 +19,7 @@ void sw_tell_begin(struct sw_engine *engine)
 	const struct sw_ledger *ledger = &engine->ledger;
 	engine->changes = engine->changes_next;
 	engine->changes_next = 0;
+	/* What comes is told by its event; what is free by now says the rest. */
 	if (ledger->gpus_up != engine->gpus_up_left || ledger->gpus_free != engine->gpus_free_left)
 		engine->changes |= SW_CHANGE_CAPACITY;
 }

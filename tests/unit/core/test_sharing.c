@@ -438,6 +438,27 @@ static void test_walk_over_new_jobs(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: a job that no decision has seen is still new after a node has come, and once only. */
+static void test_new_jobs_and_nodes(void **state)
+{
+	(void)state;
+	static const struct sw_order order = {.preemptive = true, .ties = SW_TIES_RUNNING_FIRST};
+	static const struct sw_policy walker = {
+		.abi = SW_POLICY_ABI, .name = "walker", .about = "walks", .order = &order, .key = scattered, .decide = walk_fresh};
+	static const struct sw_topology_node node = RIG_NODE(0, 2);
+	struct sw_job_spec spec = rig_spec(1, 100);
+	const struct sw_event events[] = {{.kind = SW_EV_SUBMIT, .spec = &spec}, {.kind = SW_EV_NODE_ADD, .shape = &node}};
+	struct rig rig;
+	rig_open(&rig, one_by_two, 1, (struct sw_engine_config){.policy = &walker}, NULL);
+	rig_tick(&rig, 0);
+	fresh_given = 0;
+	rig_step(&rig, 1, events, 2);
+	assert_int_equal(fresh_given, 1);
+	rig_tick(&rig, 2);
+	assert_int_equal(fresh_given, 1);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +472,7 @@ int main(void)
 		cmocka_unit_test(test_upgrade_elsewhere),
 		cmocka_unit_test(test_walk),
 		cmocka_unit_test(test_walk_over_new_jobs),
+		cmocka_unit_test(test_new_jobs_and_nodes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

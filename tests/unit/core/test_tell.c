@@ -90,6 +90,43 @@ static void test_changes(void **state)
 	rig_close(&rig);
 }
 
+static void tell_shut(struct rig *rig, int64_t at_s, uint64_t mask)
+{
+	rig_event(rig, at_s, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {0}, .mask = mask});
+}
+
+/* Aim: capacity that comes is a change also where as many GPUs are free as before: larger ones,
+ * another node in the same instant, another GPU that takes jobs. */
+static void test_capacity_of_the_same_size(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_topology_change larger = {.shape = two_by_two[0]}, same = {.shape = two_by_two[0]};
+	larger.shape.gpu_memory_bytes *= 2;
+	for (uint32_t g = 0; g < SW_NODE_GPUS_MAX; g++)
+		larger.to[g] = same.to[g] = g < 2 ? (uint8_t)g : SW_GPU_GONE;
+	open_listening(&rig);
+	rig_tick(&rig, 0);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_NODE_CHANGE, .node = {0}, .change = &larger});
+	assert_int_equal(changes, SW_CHANGE_CAPACITY);
+	rig_event(&rig, 2, rig_node_event(SW_EV_NODE_CLOSE, 0));
+	rig_tick(&rig, 3);
+	assert_int_equal(changes, 0);
+	const struct sw_event swap[] = {rig_node_event(SW_EV_NODE_OPEN, 0), rig_node_event(SW_EV_NODE_CLOSE, 1)};
+	rig_step(&rig, 4, swap, 2);
+	assert_int_equal(changes, SW_CHANGE_CAPACITY);
+	const struct sw_event back[] = {rig_node_event(SW_EV_NODE_DOWN, 0), rig_node_event(SW_EV_NODE_OPEN, 1),
+					rig_node_event(SW_EV_NODE_DOWN, 1), rig_node_event(SW_EV_NODE_UP, 0)};
+	rig_step(&rig, 5, back, 4);
+	assert_int_equal(changes, SW_CHANGE_CAPACITY);
+	tell_shut(&rig, 6, 1);
+	tell_shut(&rig, 7, 2);
+	assert_int_equal(changes, SW_CHANGE_CAPACITY);
+	tell_shut(&rig, 8, 2);
+	assert_int_equal(changes, 0);
+	rig_close(&rig);
+}
+
 static void set_alarm(struct sw_plan *plan)
 {
 	sw_alarm_set(sw_plan_view(plan), job_of(plan, 0), 5 * SW_NS_PER_S, 0);
@@ -134,6 +171,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_capacity_of_the_same_size),
 		cmocka_unit_test(test_alarm),
 		cmocka_unit_test(test_again),
 	};
