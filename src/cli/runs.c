@@ -171,6 +171,7 @@ int sw_cli_run_study(const struct sw_cli_study *study, const struct sw_cli_sim_v
 			.seed = values->seed,
 			.cluster = study->cluster_text,
 			.validate = values->validate,
+			.list_job_events = values->events_out != NULL,
 			.time_decisions = values->stats,
 			.ended = &runs[i].ended,
 			.stop = &pool.stop,

@@ -27,6 +27,12 @@ static int write_jobs(FILE *stream, const void *what, struct sw_err *err)
 	return sw_results_jobs_csv(stream, answers->results, answers->count, err);
 }
 
+static int write_events(FILE *stream, const void *what, struct sw_err *err)
+{
+	const struct answers *answers = what;
+	return sw_results_events_csv(stream, answers->results, answers->count, err);
+}
+
 static int write_report(FILE *stream, const void *what, struct sw_err *err)
 {
 	const struct answers *answers = what;
@@ -68,6 +74,30 @@ static bool is_stdout(const char *path)
 	return path != NULL && strcmp(path, "-") == 0;
 }
 
+/* The files that are written, in their order. */
+static const struct output {
+	const char *option, *what, *word;
+	size_t offset;
+	sw_cli_write_fn *write;
+} outputs[] = {
+	{"--jobs-out", "table of jobs", "Jobs", offsetof(struct sw_cli_sim_values, jobs_out), write_jobs},
+	{"--events-out", "table of events", "Events", offsetof(struct sw_cli_sim_values, events_out), write_events},
+	{"--report", "report", "Report", offsetof(struct sw_cli_sim_values, report), write_report},
+};
+
+static const char *path_of(const struct sw_cli_sim_values *values, const struct output *output)
+{
+	return *(const char *const *)((const char *)values + output->offset);
+}
+
+static int wants_stdout(const struct sw_cli_sim_values *values)
+{
+	int count = 0;
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(outputs); i++)
+		count += is_stdout(path_of(values, &outputs[i]));
+	return count;
+}
+
 static int check_outputs(const struct sw_cli_sim_values *values, struct sw_err *err)
 {
 	/* The first that is not given ends the list, which is why they are gathered. */
@@ -77,17 +107,22 @@ static int check_outputs(const struct sw_cli_sim_values *values, struct sw_err *
 	for (size_t i = 0; i < SW_CLI_COUNT_OF(given); i++)
 		if (given[i] != NULL)
 			inputs[count++] = given[i];
-	int wanting_stdout = values->json + is_stdout(values->jobs_out) + is_stdout(values->report);
-	if (wanting_stdout > 1) {
+	if (values->json + wants_stdout(values) > 1) {
 		sw_err_set(err, SW_EINPUT, "standard output is wanted twice");
-		sw_err_hint(err, "Only one of --json, --jobs-out - and --report - can have it.");
+		sw_err_hint(err, "Only one of --json, --jobs-out -, --events-out - and --report - can have it.");
 		return SW_EINPUT;
 	}
-	if (values->jobs_out != NULL && values->report != NULL && strcmp(values->jobs_out, values->report) == 0)
-		return sw_err_set(err, SW_EINPUT, "--jobs-out and --report are the same file, '%s'", values->report);
-	int r = values->jobs_out != NULL ? sw_cli_output_check("table of jobs", values->jobs_out, inputs, err) : 0;
-	if (r == 0 && values->report != NULL)
-		r = sw_cli_output_check("report", values->report, inputs, err);
+	int r = 0;
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(outputs) && r == 0; i++) {
+		const char *path = path_of(values, &outputs[i]);
+		for (size_t other = 0; other < i && path != NULL; other++) {
+			const char *same = path_of(values, &outputs[other]);
+			if (same != NULL && strcmp(same, path) == 0)
+				return sw_err_set(err, SW_EINPUT, "%s and %s are the same file, '%s'", outputs[other].option,
+						  outputs[i].option, path);
+		}
+		r = path != NULL ? sw_cli_output_check(outputs[i].what, path, inputs, err) : 0;
+	}
 	return r;
 }
 
@@ -109,8 +144,7 @@ static int print_results(const struct sw_cli_study *study, const struct sw_cli_s
 			 struct sw_err *err)
 {
 	if (!values->json) {
-		bool taken = is_stdout(values->jobs_out) || is_stdout(values->report);
-		return sw_cli_show_study(taken ? stderr : stdout, study, values, answers->results, err);
+		return sw_cli_show_study(wants_stdout(values) > 0 ? stderr : stdout, study, values, answers->results, err);
 	}
 	int r = study->record != NULL ? sw_results_json(stdout, study->record, err) : 0;
 	for (size_t i = 0; i < answers->count && r == 0; i++)
@@ -144,17 +178,16 @@ static int deliver(const struct sw_cli_study *study, const struct sw_cli_call *c
 		r = sw_cli_finish_stdout(err);
 	if (r == 0)
 		warn_if_far(study, answers);
-	if (r == 0 && values->jobs_out != NULL)
-		r = sw_cli_output_write(values->jobs_out, write_jobs, answers, err);
-	if (r == 0 && values->report != NULL)
-		r = sw_cli_output_write(values->report, write_report, answers, err);
-	if (r < 0 || values->json || values->quiet)
-		return r;
-	if (values->jobs_out != NULL && !is_stdout(values->jobs_out))
-		printf("Jobs: %s\n", values->jobs_out);
-	if (values->report != NULL && !is_stdout(values->report))
-		printf("Report: %s\n", values->report);
-	return 0;
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(outputs) && r == 0; i++) {
+		const char *path = path_of(values, &outputs[i]);
+		r = path != NULL ? sw_cli_output_write(path, outputs[i].write, answers, err) : 0;
+	}
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(outputs) && r == 0 && !values->json && !values->quiet; i++) {
+		const char *path = path_of(values, &outputs[i]);
+		if (path != NULL && !is_stdout(path))
+			printf("%s: %s\n", outputs[i].word, path);
+	}
+	return r;
 }
 
 /* A trace of which nothing can run is a wrong cluster, not a result. */
@@ -270,6 +303,8 @@ static const struct sw_cli_option options[] = {
 	 .about = "measured profiles ('sharewell profile') over the built-in ones", AT(profiles)},
 	{"seed", .kind = SW_CLI_COUNT, .argument = "N", .preset = "1", .about = "same seed, same result", .most = UINT64_MAX, AT(seed)},
 	{"jobs-out", 'o', .kind = SW_CLI_TEXT, "FILE", .about = "write what happened to each job as CSV", .is_path = true, AT(jobs_out)},
+	{"events-out", .kind = SW_CLI_TEXT, .argument = "FILE", .about = "write every start, stop, resume, move and end of a job as CSV",
+	 .is_path = true, AT(events_out)},
 	{"report", 'r', .kind = SW_CLI_TEXT, "FILE", .about = "write a page with plots as HTML, all in one file", .is_path = true,
 	 AT(report)},
 	{"json", .about = "print one JSON object per policy, one per line, and nothing else", AT(json)},

@@ -16,7 +16,7 @@
 #include "world/world.h"
 
 struct sw_cli_sim_values {
-	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *report, *progress, *profiles;
+	const char *trace, *format, *cluster, *placement, *world, *jobs_out, *events_out, *report, *progress, *profiles;
 	const char *history, *controller; /* with `journal` only */
 	struct sw_cli_texts policies, settings, quotas;
 	uint64_t seed, threads;

@@ -24,6 +24,7 @@ void sw_result_free(struct sw_result *result)
 	free(result->notes);
 	sw_vec_free(&result->outcomes);
 	sw_vec_free(&result->usage);
+	sw_vec_free(&result->job_events);
 	free(result);
 }
 

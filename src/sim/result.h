@@ -47,6 +47,22 @@ struct sw_usage {
 	uint32_t jobs_waiting;
 };
 
+enum sw_job_event_kind {
+	SW_JOB_STARTED,
+	SW_JOB_RESUMED, /* it goes on with what it had done */
+	SW_JOB_STOPPED,
+	SW_JOB_MOVED,
+	SW_JOB_ENDED,
+	SW_JOB_BROKE, /* its run failed */
+	SW_JOB_WAS_REFUSED,
+};
+
+struct sw_job_event {
+	int64_t at_ns;
+	int64_t job;  /* the trace's own number */
+	uint8_t kind; /* enum sw_job_event_kind */
+};
+
 struct sw_summary {
 	uint64_t jobs;
 	uint64_t finished;
@@ -102,6 +118,7 @@ struct sw_result {
 	struct sw_summary summary;
 	SW_VEC(struct sw_outcome) outcomes; /* in trace order */
 	SW_VEC(struct sw_usage) usage;
+	SW_VEC(struct sw_job_event) job_events; /* in their order, where they were asked for */
 };
 
 void sw_result_free(struct sw_result *result);

@@ -8,6 +8,7 @@
 #include "base/now.h"
 #include "base/rng.h"
 #include "policy/registry.h"
+#include "sim/job_events.h"
 #include "sim/model.h"
 #include "split/cut.h"
 
@@ -295,6 +296,9 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	run->wake_at = wake_really(run, outcome.wake_at);
 	if (run->delays != NULL)
 		sw_delays_note(run->delays, run->engine, run->events.items, run->events.count, &outcome, run->arrived);
+	if (run->config->list_job_events &&
+	    sw_job_events_note(run->result, run->config->trace, now, run->events.items, run->events.count, &outcome) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory for what happened to the jobs");
 	uint64_t ended = count_ended(run, &outcome);
 	sw_world_model_obey(run->world, run->engine, now, &outcome);
 	run->ended += ended;

@@ -30,6 +30,7 @@ struct sw_sim_config {
 	/* how often a step begins with an engine loaded from the bytes of the one
 	 * before: it must not matter */
 	uint32_t reload_milli;
+	bool list_job_events;	 /* fill job_events */
 	bool time_decisions;	 /* fill decision_p99_ns */
 	_Atomic uint64_t *ended; /* counts jobs as they end, for a progress bar; NULL: no callback */
 	const atomic_bool *stop; /* set: end now with SW_ESTOPPED; NULL: never */

@@ -81,6 +81,8 @@ works 'the table of jobs' 'Jobs: jobs-out.csv' sim -t jobs.csv -c 4x8 -p las --j
 holds 'has a line for each job and a head' sh -c '[ "$(wc -l <jobs-out.csv)" -eq 301 ] && head -n 1 jobs-out.csv | grep -q ^job_id,num_gpu,'
 works 'of several policies' 'Jobs: two.csv' sim -t jobs.csv -c 4x8 -p las,fifo --jobs-out two.csv
 holds 'names the policy in each line' sh -c '[ "$(grep -c ^las, two.csv)" -eq 300 ] && [ "$(grep -c ^fifo, two.csv)" -eq 300 ]'
+works 'what was done to them' 'Events: events.csv' sim -t jobs.csv -c 4x8 -p las --events-out events.csv
+holds 'has a start and an end of each' sh -c '[ "$(grep -c ,start$ events.csv)" -eq 300 ] && [ "$(grep -c ,end$ events.csv)" -eq 300 ] && head -n 1 events.csv | grep -qx time,job_id,event'
 works 'the report' 'Report: report.html' sim -t jobs.csv -c 4x8 -p las,fifo --report report.html
 holds 'contains the command that makes it again' grep -qF 'sharewell sim -t jobs.csv -c 4x8 -p las,fifo --report report.html' report.html
 holds 'needs nothing from elsewhere' sh -c '! grep -oE "(src|href|url)[=(][\"'"'"']?(https?:)?//[^\"'"'"' )>]*" report.html | grep -v "www.w3.org"'

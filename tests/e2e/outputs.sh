@@ -16,6 +16,7 @@ refuses 1 'found before the trace is read' "cannot write 'no/report.html'" sim -
 refuses 2 'the trace itself is not overwritten' 'that file is also read' "$@" --report jobs.csv
 refuses 2 'nor by a conversion' 'that file is also read' trace convert jobs.csv -o ./jobs.csv
 refuses 2 'two outputs in one file' 'the same file' "$@" --report both --jobs-out both
+refuses 2 'a table and the events in one file' '--jobs-out and --events-out are the same file' "$@" --events-out both --jobs-out both
 refuses 2 'two outputs on standard output' 'standard output is wanted twice' "$@" --json --jobs-out -
 refuses 2 'two names for one output' 'two places to write to' trace generate one.csv -o two.csv
 [ "$(id -u)" -eq 0 ] || {

@@ -56,6 +56,12 @@ static void write_job(FILE *out, const struct sw_outcome *job)
 		job->promotions, state_name(job->state));
 }
 
+static void write_policy(FILE *out, const struct sw_result *result)
+{
+	write_name(out, result->policy != NULL ? result->policy : "");
+	fputc(',', out);
+}
+
 int sw_results_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err)
 {
 	fprintf(out,
@@ -64,14 +70,46 @@ int sw_results_jobs_csv(FILE *out, const struct sw_result *const *results, size_
 		count > 1 ? "policy," : "");
 	for (size_t r = 0; r < count; r++) {
 		for (size_t i = 0; i < results[r]->outcomes.count; i++) {
-			if (count > 1) {
-				write_name(out, results[r]->policy != NULL ? results[r]->policy : "");
-				fputc(',', out);
-			}
+			if (count > 1)
+				write_policy(out, results[r]);
 			write_job(out, &results[r]->outcomes.items[i]);
 		}
 		if (ferror(out))
 			break;
 	}
 	return ferror(out) ? sw_err_set(err, SW_EIO, "cannot write the table of jobs") : 0;
+}
+
+static const char *event_name(uint8_t kind)
+{
+	switch (kind) {
+	case SW_JOB_STARTED:
+		return "start";
+	case SW_JOB_RESUMED:
+		return "resume";
+	case SW_JOB_STOPPED:
+		return "stop";
+	case SW_JOB_MOVED:
+		return "move";
+	case SW_JOB_ENDED:
+		return "end";
+	case SW_JOB_BROKE:
+		return "fail";
+	default:
+		return "refuse";
+	}
+}
+
+int sw_results_events_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err)
+{
+	fprintf(out, "%stime,job_id,event\n", count > 1 ? "policy," : "");
+	for (size_t r = 0; r < count && !ferror(out); r++)
+		for (size_t i = 0; i < results[r]->job_events.count; i++) {
+			const struct sw_job_event *event = &results[r]->job_events.items[i];
+			char at[SW_TEXT_SIZE];
+			if (count > 1)
+				write_policy(out, results[r]);
+			fprintf(out, "%s,%" PRId64 ",%s\n", sw_text_seconds(event->at_ns, at), event->job, event_name(event->kind));
+		}
+	return ferror(out) ? sw_err_set(err, SW_EIO, "cannot write the events of the jobs") : 0;
 }

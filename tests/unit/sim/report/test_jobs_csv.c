@@ -91,13 +91,46 @@ static void test_empty(void **state)
 	assert_csv(&empty, HEAD);
 }
 
+static int write_events(FILE *out, const void *context)
+{
+	const struct set *set = context;
+	struct sw_err err = {0};
+	return sw_results_events_csv(out, set->results, set->count, &err);
+}
+
+/* What was done to the jobs has a word each, in its order. */
+static void test_events(void **state)
+{
+	(void)state;
+	static const struct sw_job_event happened[] = {
+		{0, 7, SW_JOB_STARTED},
+		{1500000000, 7, SW_JOB_STOPPED},
+		{1500000000, 9, SW_JOB_WAS_REFUSED},
+		{2, 7, SW_JOB_RESUMED},
+		{3, 7, SW_JOB_MOVED},
+		{4, 7, SW_JOB_BROKE},
+		{5, 7, SW_JOB_ENDED},
+	};
+	SW_CLEANUP(sw_result_freep) struct sw_result *result = fixture_empty("las");
+	SW_CLEANUP(sw_result_freep) struct sw_result *other = fixture_empty("fifo");
+	for (size_t i = 0; i < sizeof happened / sizeof *happened; i++)
+		*sw_vec_push(&result->job_events) = happened[i];
+	const struct set one = {{result}, 1}, two = {{other, result}, 2};
+	char *text = fixture_text(write_events, &one);
+	assert_string_equal(text, "time,job_id,event\n0,7,start\n1.5,7,stop\n1.5,9,refuse\n0.000000002,7,resume\n0.000000003,7,move\n"
+				  "0.000000004,7,fail\n0.000000005,7,end\n");
+	free(text);
+	result->job_events.count = 1;
+	text = fixture_text(write_events, &two);
+	assert_string_equal(text, "policy,time,job_id,event\nlas,0,7,start\n");
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exact),
-		cmocka_unit_test(test_states),
-		cmocka_unit_test(test_several),
-		cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_exact), cmocka_unit_test(test_states), cmocka_unit_test(test_several),
+		cmocka_unit_test(test_empty), cmocka_unit_test(test_events),
 	};
 	return cmocka_run_group_tests_name("sim/report/jobs_csv", tests, NULL, NULL);
 }
