@@ -352,6 +352,7 @@ static int settle(struct sw_trace *trace)
 		trace->fates.items[i].started_ns = since(trace->fates.items[i].started_ns, zero_ns);
 		trace->fates.items[i].ended_ns = since(trace->fates.items[i].ended_ns, zero_ns);
 	}
+	trace->clock_ns = trace->jobs.count > 0 ? zero_ns : 0;
 	return sw_trace_sort(trace);
 }
 

@@ -72,6 +72,16 @@ static const struct sw_trace_told *told_of(const struct sw_world_model *model, u
 	return told != 0 ? &model->trace->told.items[told - 1] : NULL;
 }
 
+sw_ns sw_world_model_zero(const struct sw_world_model *model)
+{
+	return model->world->recorded ? model->trace->clock_ns : 0;
+}
+
+static sw_ns deadline_of(const struct sw_world_model *model, const struct sw_trace_job *job)
+{
+	return job->deadline_ns != SW_NEVER ? job->deadline_ns + sw_world_model_zero(model) : SW_TIME_NEVER;
+}
+
 static int64_t work_of(const struct sw_world_model *model, const struct sw_trace_job *job, const struct sw_profile *profile)
 {
 	int64_t work = job->duration_ns;
@@ -198,7 +208,7 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		*ret_spec = told->spec;
 		ret_spec->tenant = job->tenant;
 		ret_spec->model = life->profile->number;
-		ret_spec->deadline_at = job->deadline_ns;
+		ret_spec->deadline_at = deadline_of(model, job);
 		return;
 	}
 	*ret_spec = (struct sw_job_spec){
@@ -215,7 +225,7 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		.job_class = job->job_class,
 		.knowledge = SW_KNOWN,
 		.work_ns = life->left_ns,
-		.deadline_at = job->deadline_ns,
+		.deadline_at = deadline_of(model, job),
 	};
 	/* How much memory a job needs is known where its trace says so, or its model is known; only
 	 * then can it share a GPU. */

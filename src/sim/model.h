@@ -31,6 +31,10 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 void sw_world_model_free(struct sw_world_model *model);
 SW_DEFINE_FREEP(struct sw_world_model, sw_world_model_free)
 
+/* What the engine's clock shows at the trace's time zero. In a history it is what it really was:
+ * policies may have turns that end at full seconds or minutes. */
+sw_ns sw_world_model_zero(const struct sw_world_model *model);
+
 /* The job with trace index `job` (which is its id in the engine) as the engine is asked for it. */
 void sw_world_model_spec(const struct sw_world_model *model, uint32_t job, struct sw_job_spec *ret_spec);
 

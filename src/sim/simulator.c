@@ -35,6 +35,7 @@ struct run {
 	struct sw_engine *engine;
 	struct sw_world_model *world;
 	struct sw_result *result;
+	sw_ns zero; /* of the trace, by the engine's clock */
 	sw_events events;
 	SW_VEC(struct sw_job_spec) specs; /* of the jobs that arrive now */
 	SW_VEC(struct change) changes;	  /* in their order; none where the trace knows of none */
@@ -78,7 +79,7 @@ static uint64_t decision_p99(const uint64_t *buckets, uint64_t total)
 static sw_ns next_arrival(const struct run *run)
 {
 	const struct sw_trace *trace = run->config->trace;
-	return run->arrived < trace->jobs.count ? trace->jobs.items[run->arrived].submit_ns : SW_TIME_NEVER;
+	return run->arrived < trace->jobs.count ? run->zero + trace->jobs.items[run->arrived].submit_ns : SW_TIME_NEVER;
 }
 
 static sw_ns next_change(const struct run *run)
@@ -259,12 +260,12 @@ static sw_ns wake_really(const struct run *run, sw_ns wake_at)
 		return wake_at;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
-		if (trace->wakes.items[middle] < wake_at)
+		if (run->zero + trace->wakes.items[middle] < wake_at)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	sw_ns really = low < trace->wakes.count ? trace->wakes.items[low] : SW_TIME_NEVER;
+	sw_ns really = low < trace->wakes.count ? run->zero + trace->wakes.items[low] : SW_TIME_NEVER;
 	return really < wake_at + LATE_NS ? really : wake_at + LATE_NS;
 }
 
@@ -278,7 +279,8 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	}
 	if (tell_quotas(run) < 0 || sw_world_model_collect(run->world, run->engine, now, &run->events) < 0 ||
 	    collect_changes(run, now) < 0 || collect_arrivals(run, now) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time", (long long)(now / SW_NS_PER_S));
+		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time",
+				  (long long)((now - run->zero) / SW_NS_PER_S));
 	struct sw_step outcome;
 	int64_t before = run->buckets != NULL ? sw_now_monotonic_ns() : 0;
 	int r = sw_engine_step(run->engine, now, run->events.items, run->events.count, &outcome, err);
@@ -297,21 +299,21 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 	if (run->delays != NULL)
 		sw_delays_note(run->delays, run->engine, run->events.items, run->events.count, &outcome, run->arrived);
 	if (run->config->list_job_events &&
-	    sw_job_events_note(run->result, run->config->trace, now, run->events.items, run->events.count, &outcome) < 0)
+	    sw_job_events_note(run->result, run->config->trace, now - run->zero, run->events.items, run->events.count, &outcome) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for what happened to the jobs");
 	uint64_t ended = count_ended(run, &outcome);
 	sw_world_model_obey(run->world, run->engine, now, &outcome);
 	run->ended += ended;
 	if (ended > 0 && run->config->ended != NULL)
 		atomic_fetch_add_explicit(run->config->ended, ended, memory_order_relaxed);
-	sample_usage(run, now);
+	sample_usage(run, now - run->zero);
 	return 0;
 }
 
 static int run_to_the_end(struct run *run, struct sw_err *err)
 {
 	const struct sw_trace *trace = run->config->trace;
-	sw_ns last_submit = trace->jobs.count > 0 ? trace->jobs.items[trace->jobs.count - 1].submit_ns : 0;
+	sw_ns last_submit = run->zero + (trace->jobs.count > 0 ? trace->jobs.items[trace->jobs.count - 1].submit_ns : 0);
 	while (run->ended < run->config->trace->jobs.count) {
 		sw_ns now = next_arrival(run), world = sw_world_model_next(run->world);
 		now = world < now ? world : now;
@@ -370,10 +372,10 @@ static int write_outcomes(struct run *run)
 		if (job == NULL)
 			continue; /* the run was over before it came */
 		outcomes[j].state = outcome_state(job);
-		outcomes[j].start_ns = job->first_start_at;
+		outcomes[j].start_ns = job->first_start_at != SW_TIME_NEVER ? job->first_start_at - run->zero : SW_TIME_NEVER;
 		outcomes[j].run_ns = sw_job_ran(sw_engine_view(run->engine), job);
 		if (job->state == SW_JOB_FINISHED || job->state == SW_JOB_FAILED) {
-			outcomes[j].end_ns = job->since;
+			outcomes[j].end_ns = job->since - run->zero;
 			outcomes[j].wait_ns = job->since - job->submit_at - outcomes[j].run_ns;
 		}
 		outcomes[j].preemptions = job->preemptions;
@@ -399,7 +401,7 @@ static int describe(struct run *run)
 	if (run->hopeless && result->notes != NULL) {
 		char *more = NULL;
 		const char *first = result->notes;
-		long long days = (long long)(sw_view_now(sw_engine_view(run->engine)) / SW_NS_PER_S / 86400);
+		long long days = (long long)((sw_view_now(sw_engine_view(run->engine)) - run->zero) / SW_NS_PER_S / 86400);
 		int length = asprintf(&more, "%s%sgiven up after %lld days: the jobs that are left would never end", first,
 				      first[0] ? "; " : "", days);
 		free(result->notes);
@@ -445,7 +447,7 @@ static int add_change(struct run *run, sw_ns at, const struct sw_event *event)
 	struct change *change = sw_vec_push(&run->changes);
 	if (change == NULL)
 		return SW_ENOMEM;
-	*change = (struct change){.at = at > 0 ? at : 0, .number = (uint32_t)run->changes.count, .event = *event};
+	*change = (struct change){.at = run->zero + (at > 0 ? at : 0), .number = (uint32_t)run->changes.count, .event = *event};
 	return 0;
 }
 
@@ -483,6 +485,7 @@ static int prepare(struct run *run, struct sw_err *err)
 	int r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
 	if (r < 0)
 		return r;
+	run->zero = sw_world_model_zero(run->world);
 	struct sw_engine_config engine = engine_config(run);
 	r = sw_engine_new(&engine, &run->engine, err);
 	if (r < 0)

@@ -108,6 +108,7 @@ struct sw_trace {
 	SW_VEC(struct sw_trace_told) told;
 	SW_VEC(struct sw_trace_event) events;
 	SW_VEC(int64_t) wakes;	/* when the scheduler was woken, as it had asked to be */
+	int64_t clock_ns;	/* what the clock of the scheduler showed at time zero, where the trace is a history; else 0 */
 	SW_VEC(char *) strings; /* interned; freed with the trace */
 	char *origin;		/* the path it was read from, or "generated" */
 	const char *format;	/* name of the reader */

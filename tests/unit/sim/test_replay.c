@@ -99,6 +99,55 @@ static void test_spec(void **state)
 	sw_world_model_free(model);
 }
 
+static sw_ns first_now, first_deadline;
+
+static sw_ns note_clock(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	const struct sw_job *job = sw_view_next_waiting(view, NULL);
+	if (first_now == 0) {
+		first_now = sw_view_now(view);
+		first_deadline = job != NULL ? job->deadline_at : 0;
+	}
+	sw_plan_by_order(plan);
+	return SW_TIME_NEVER;
+}
+
+static int64_t by_arrival(struct sw_view *view, const struct sw_job *job)
+{
+	(void)view;
+	return job->submit_at;
+}
+
+/* Aim: the scheduler's clock shows what it really showed, so that turns end when they did; results
+ * count from the first submit. */
+static void test_clock(void **state)
+{
+	struct fixture *fixture = *state;
+	static const struct sw_order order = {.head_blocks = true};
+	static const struct sw_policy looking = {.abi = SW_POLICY_ABI,
+						 .name = "looking",
+						 .about = "fifo that looks",
+						 .order = &order,
+						 .key = by_arrival,
+						 .decide = note_clock};
+	const int64_t clock_ns = INT64_C(1790000000123456789);
+	add_job(fixture, 0, 10, 4)->deadline_ns = 99;
+	add_job(fixture, 1, 10, 4);
+	add_event(fixture, 12, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {0}});
+	add_event(fixture, 13, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {0}});
+	fixture->trace->clock_ns = clock_ns;
+	first_now = 0;
+	SW_CLEANUP(sw_result_freep) struct sw_result *result = simulate(fixture, &looking);
+	assert_int_equal(first_now, clock_ns);
+	assert_int_equal(first_deadline, clock_ns + 99);
+	expect_span(result, 0, 0, 10);
+	expect_span(result, 1, 10, 21);
+	assert_int_equal(result->outcomes.items[0].deadline_ns, 99);
+	assert_int_equal(result->usage.items[0].at_ns, 0);
+	assert_float_equal(result->summary.makespan_s, 21, 1e-6);
+}
+
 /* Aim: a run time that was not known then is not known in a replay either: srtf takes the longer
  * job, which came first, and not the shorter. */
 static void test_knows_no_more(void **state)
@@ -227,7 +276,7 @@ static void test_says_what_is_left_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_spec),  TEST(test_knows_no_more),	   TEST(test_nodes), TEST(test_lost_node), TEST(test_quota),
-		TEST(test_stops), TEST(test_says_what_is_left_out)};
+		TEST(test_spec),      TEST(test_clock), TEST(test_knows_no_more), TEST(test_nodes),
+		TEST(test_lost_node), TEST(test_quota), TEST(test_stops),	  TEST(test_says_what_is_left_out)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
