@@ -1,26 +1,60 @@
-/* The same terms: what the simulator and the live controller tell their engines of one
- * world, field by field. */
+/* The same terms: what the simulator and a controller that was started tell their engines of one
+ * world, field by field, and what their predictors say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <ftw.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmocka.h>
 
-#include "brain/state.h"
 #include "core/state.h"
 #include "placement/registry.h"
+#include "server/server.h"
+#include "server/tokens.h"
 #include "sim/cluster.h"
 #include "sim/simulator.h"
 #include "world/world.h"
 
-static struct sw_engine_config seen;
+enum { MODELS = 4, CLASSES = 4 };
+
+static const char *const models_there[MODELS] = {"resnet50", "bert", "dlrm", "mobilenetv2"};
+static uint32_t numbers[MODELS];
+
+/* What a driver configured, and what its predictor says of each pair of models in each pair of
+ * classes; 0: it does not know. The controller is a process of its own. */
+struct sight {
+	bool told;
+	struct sw_engine_config config;
+	uint32_t speed_milli[MODELS][MODELS][CLASSES][2];
+};
+static struct sight *seen;
+
+static void ask(const struct sw_predictor *predictor, struct sight *sight)
+{
+	memset(sight->speed_milli, 0, sizeof sight->speed_milli);
+	for (uint32_t m = 0; predictor->speeds != NULL && m < MODELS * MODELS * CLASSES; m++) {
+		uint32_t one = m / MODELS / CLASSES, other = m / CLASSES % MODELS, classes = m % CLASSES;
+		const uint32_t models[] = {numbers[one], numbers[other]};
+		const bool guaranteed[] = {classes & 1, classes & 2};
+		uint32_t *speeds = sight->speed_milli[one][other][classes];
+		if (!predictor->speeds(predictor->context, models, guaranteed, 2, speeds))
+			speeds[0] = speeds[1] = 0;
+	}
+}
 
 /* A policy is told the view of its engine: here that is a way to see what its driver configured. */
 static sw_ns look(struct sw_plan *plan)
 {
-	seen = sw_plan_view(plan)->engine->config;
+	seen->config = sw_plan_view(plan)->engine->config;
+	ask(&seen->config.predictor, seen);
+	seen->told = true;
 	sw_plan_by_order(plan);
 	return SW_TIME_NEVER;
 }
@@ -41,7 +75,7 @@ static void must(int r, const struct sw_err *err)
 		fail_msg("%s: %s", err->fact, err->detail);
 }
 
-static struct sw_engine_config simulated(const struct sw_world *world, const struct sw_profiles *profiles)
+static void simulate(const struct sw_world *world, const struct sw_profiles *profiles)
 {
 	static const char trace[] = "job_id,num_gpu,submit_time,iterations,model_name,duration\n1,1,0,1,resnet50,10\n";
 	struct sw_err err = {0};
@@ -59,77 +93,200 @@ static struct sw_engine_config simulated(const struct sw_world *world, const str
 					     .policy = &looking,
 					     .placement = sw_placements[0],
 					     .cluster = "1x2"};
-	memset(&seen, 0, sizeof seen);
+	seen->told = false;
 	must(sw_simulate(&config, &result, &err), &err);
-	return seen;
 }
 
-static struct sw_engine_config live(const struct sw_world *world, const struct sw_profiles *profiles)
+static int remove_file(const char *path, const struct stat *stat, int kind, struct FTW *at)
 {
-	struct sw_err err = {0};
-	struct sw_brain *brain = NULL;
-	sw_records records = {0};
-	const struct sw_brain_config config = {
-		.policy = "looking", .placement = sw_placements[0]->name, .plugin = &looking, .profiles = profiles};
-	const struct sw_user root = {.is_operator = true};
-	const struct sw_brain_world its = {world->name, world->text, sw_world_terms(world)};
-	must(sw_brain_new(&config, &brain, &err), &err);
-	must(sw_brain_propose_world(brain, &root, &its, &records, &err), &err);
-	memset(&seen, 0, sizeof seen);
-	must(sw_brain_apply(brain, 1, records.items[0].kind, records.items[0].body, records.items[0].size, NULL, &err), &err);
-	sw_records_clear(&records);
-	sw_brain_free(brain);
-	return seen;
+	(void)stat;
+	(void)kind;
+	(void)at;
+	return remove(path);
 }
 
-/* Aim: a new member of the configuration must be a term, or be named here: policy, placement,
- * cluster and seed say what is simulated; the rest follows from the terms. */
-static void test_nothing_beside_the_terms(void **state)
+static void stop_soon(void *user, const struct sw_controller_place *place)
+{
+	(void)user;
+	(void)place;
+	raise(SIGTERM);
+}
+
+/* A controller as it is started, up to the moment at which it is ready. */
+static void start_controller(const struct sw_world *world)
+{
+	char folder[] = "/tmp/sharewell-test-XXXXXX", journal[64], door[64], tokens[64], runs[64], logs[64];
+	assert_non_null(mkdtemp(folder));
+	snprintf(journal, sizeof journal, "%s/journal.db", folder);
+	snprintf(door, sizeof door, "%s/socket", folder);
+	snprintf(tokens, sizeof tokens, "%s/tokens", folder);
+	snprintf(runs, sizeof runs, "%s/runs", folder);
+	snprintf(logs, sizeof logs, "%s/logs", folder);
+	assert_int_equal(sw_tokens_make(tokens, NULL), 0);
+	const struct sw_controller_options options = {
+		.journal_path = journal,
+		.socket_path = door,
+		.tokens_path = tokens,
+		.runs_folder = runs,
+		.logs_folder = logs,
+		.policy = "looking",
+		.placement = sw_placements[0]->name,
+		.plugin = &looking,
+		.world = world,
+		.on_ready = stop_soon,
+	};
+	seen->told = false;
+	fflush(NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		struct sw_err err = {0};
+		int r = sw_controller_run(&options, &err);
+		if (r < 0)
+			fprintf(stderr, "%s: %s\n", err.fact, err.detail);
+		_exit(r < 0 ? 3 : 0);
+	}
+	int status = -1;
+	assert_true(pid > 0 && waitpid(pid, &status, 0) == pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(nftw(folder, remove_file, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+/* All members, in their order, and none of them zero: one that is added and not named here does not
+ * compile, and one that is named here and not compared below is found. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wmissing-field-initializers"
+static bool no_speeds(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli)
+{
+	(void)context, (void)models, (void)guaranteed, (void)count, (void)ret_speed_milli;
+	return false;
+}
+static const char any[] = "any";
+static const struct sw_topology topology_there;
+static const struct sw_splitter splitter_there;
+static const struct sw_engine_config all_members = {
+	&topology_there,
+	&looking,
+	&looking,
+	(const void *)any,
+	(const void *)any,
+	1,
+	{1, 1, true, true, true, true, true, 1, 1, 1, 1, 1, 1},
+	{(void *)(uintptr_t)any, no_speeds},
+	&splitter_there,
+	1,
+};
+#pragma GCC diagnostic pop
+
+/* Cluster, seed and the parameters of the policy are what is simulated. */
+static const struct member {
+	const char *name;
+	size_t offset, size;
+	bool may_differ;
+} members[] = {
+#define MEMBER(name) #name, offsetof(struct sw_engine_config, name), sizeof(((struct sw_engine_config *)0)->name)
+	{MEMBER(topology), true},
+	{MEMBER(policy), false},
+	{MEMBER(fallback), false},
+	{MEMBER(placement), false},
+	{MEMBER(params), true},
+	{MEMBER(seed), true},
+	{MEMBER(terms), false},		   /* row by row, too */
+	{MEMBER(predictor.context), true}, /* by what it answers */
+	{MEMBER(predictor.speeds), false},
+	{MEMBER(splitter), false},
+	{MEMBER(misuse_limit), false},
+#undef MEMBER
+};
+
+/* Aim: a new member of the configuration is compared on both sides, or this says why not. */
+static void test_every_member_is_named(void **state)
 {
 	(void)state;
-	struct sides {
-		const void *topology, *policy, *fallback, *placement, *params;
-		uint64_t seed;
-		struct sw_terms terms;
-		struct sw_predictor predictor;
-		const void *splitter;
-		uint32_t misuse_limit;
-	};
-	assert_int_equal(sizeof(struct sw_engine_config), sizeof(struct sides));
+	unsigned char left[sizeof all_members];
+	memcpy(left, &all_members, sizeof left);
+	for (size_t m = 0; m < sizeof members / sizeof *members; m++) {
+		unsigned char sum = 0;
+		for (size_t b = 0; b < members[m].size; b++) {
+			sum |= left[members[m].offset + b];
+			left[members[m].offset + b] = 0;
+		}
+		assert_int_not_equal(sum, 0);
+	}
+	for (size_t b = 0; b < sizeof left; b++)
+		if (left[b] != 0)
+			fail_msg("byte %zu of the configuration is of no member that is named here", b);
 }
 
-/* Aim: one world gives one configuration, on both sides. */
+static void compare(const struct sight *one, const struct sight *other)
+{
+	assert_true(one->told);
+	if (!other->told)
+		fail_msg("the controller asked no policy");
+	const struct sw_term_row *row = sw_terms_differ(&one->config.terms, &other->config.terms);
+	if (row != NULL)
+		fail_msg("'%s' is another live", row->name);
+	for (size_t m = 0; m < sizeof members / sizeof *members; m++)
+		if (!members[m].may_differ && strcmp(members[m].name, "terms") != 0 &&
+		    memcmp((const char *)&one->config + members[m].offset, (const char *)&other->config + members[m].offset,
+			   members[m].size) != 0)
+			fail_msg("'%s' is another live", members[m].name);
+	assert_memory_equal(one->speed_milli, other->speed_milli, sizeof one->speed_milli);
+}
+
+/* Aim: one world gives one configuration on both sides, and predictors that say the same. */
 static void test_same(void **state)
 {
 	(void)state;
 	struct sw_err err = {0};
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
 	must(sw_profiles_load_default(&profiles, &err), &err);
-	static const char *const changes[] = {
-		"", "quantum: 5s\n", "suspend: {fixed: 2s}\n", "stops: {guaranteed: requeue}\n", "moves: never\n", "gate: 1.5\n"};
+	for (size_t m = 0; m < MODELS; m++)
+		numbers[m] = sw_profiles_find(profiles, models_there[m])->number;
+	static const char *const changes[] = {"",
+					      "quantum: 5s\n",
+					      "suspend: {fixed: 2s}\n",
+					      "stops: {guaranteed: requeue}\n",
+					      "moves: never\n",
+					      "gate: 1.5\n",
+					      "stops: {opportunistic: never}\n"};
+	struct sight *one = calloc(1, sizeof *one), *first = calloc(1, sizeof *first);
 	for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
 		char text[200];
 		SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
 		snprintf(text, sizeof text, "base: live\nname: other\n%s", changes[c]);
 		must(sw_world_parse("other", text, strlen(text), &world, &err), &err);
-		struct sw_engine_config one = simulated(world, profiles), other = live(world, profiles);
-		const struct sw_term_row *row = sw_terms_differ(&one.terms, &other.terms);
-		if (row != NULL)
-			fail_msg("'%s' is another live", row->name);
-		assert_ptr_equal(one.policy, other.policy);
-		assert_ptr_equal(one.fallback, other.fallback);
-		assert_ptr_equal(one.placement, other.placement);
-		assert_true(one.predictor.speeds == other.predictor.speeds);
-		assert_ptr_equal(one.splitter, other.splitter);
-		assert_int_equal(one.misuse_limit, other.misuse_limit);
+		simulate(world, profiles);
+		*one = *seen;
+		if (c == 0)
+			*first = *seen;
+		start_controller(world);
+		compare(one, seen);
+		/* The comparison sees the gate. */
+		if (strncmp(changes[c], "gate", 4) == 0)
+			assert_memory_not_equal(one->speed_milli, first->speed_milli, sizeof first->speed_milli);
 	}
+	free(one);
+	free(first);
+}
+
+static int make_seen(void **state)
+{
+	(void)state;
+	seen = mmap(NULL, sizeof *seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return seen == MAP_FAILED ? -1 : 0;
+}
+
+static int free_seen(void **state)
+{
+	(void)state;
+	return munmap(seen, sizeof *seen);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing_beside_the_terms),
+		cmocka_unit_test(test_every_member_is_named),
 		cmocka_unit_test(test_same),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, make_seen, free_seen);
 }
