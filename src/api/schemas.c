@@ -293,12 +293,7 @@ static const struct sw_api_field event[] = {
 	{"at", "string", "RFC 3339"},
 	{"kind", "string",
 	 "submit cancel hold release requeue limit move node node_lost node_unreachable node_removed node_closed node_opened gpus report "
-	 "policy world "
-	 "quota; ended: of a job that "
-	 "is "
-	 "watched "
-	 "alone and ended with another; or reset: events were missed, "
-	 "look anew"},
+	 "policy world quota. `ended`: of a job that is watched alone and ended with another. `reset`: events were missed, look anew"},
 	{"job", "#Job", "as it is now, which may be later than the event"},
 	{"node", "string", "where it happened, if it did somewhere"},
 	END,

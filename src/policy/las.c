@@ -6,9 +6,9 @@
  * running jobs go by the time they started, then waiting ones. So two jobs of one queue do not take
  * turns for ever. Without thresholds: plain least attained service, compared anew every `tick`.
  *
- * Promotion: count from when a job last entered the first queue. One below that queue that has
- * waited `promote` times as long as it has run goes back to the first one, with both counts at
- * zero. 0: never.
+ * Promotion: count from when a job last entered the first queue. A job below that queue may have
+ * waited `promote` times as long as it has run. It then goes back to the first one, with both
+ * counts at zero. 0: never.
  */
 #include <sharewell/policy.h>
 

@@ -176,7 +176,7 @@ static void test_unknown_memory(void **state)
 	uint32_t whole = rig_submit_plain(&rig, 0, 1, 100), small = submit_job(&rig, 1, 1, 1, 100);
 	assert_true(works(&rig, whole));
 	sw_engine_explain(rig.engine, (struct sw_job_id){small}, text, sizeof text);
-	assert_non_null(strstr(text, "no others have room for the 1024 MiB that it keeps"));
+	assert_non_null(strstr(text, "no others have room beside their lanes for the 1024 MiB that it keeps"));
 	uint32_t other = rig_submit_plain(&rig, 2, 1, 100);
 	sw_engine_explain(rig.engine, (struct sw_job_id){other}, text, sizeof text);
 	assert_non_null(strstr(text, "does not say how much GPU memory"));
