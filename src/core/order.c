@@ -493,8 +493,9 @@ int sw_order_rebuild(struct sw_engine *engine)
 		int r = sw_order_assign_lane(engine, job);
 		if (r < 0)
 			return r;
+		/* New ones are behind all others with their key, as sw_order_rank() has it. */
 		if (book->rule != NULL && job->seen.state != SW_JOB_HELD)
-			insert(engine, job, book->rule->ties == SW_TIES_BY_ARRIVAL ? 0 : id);
+			insert(engine, job, job->seen.fresh ? last_stamp(book) : book->rule->ties == SW_TIES_BY_ARRIVAL ? 0 : id);
 	}
 	return 0;
 }

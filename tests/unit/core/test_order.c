@@ -441,6 +441,26 @@ static const struct sw_policy mixed = {.abi = SW_POLICY_ABI,
 
 static const struct sw_topology_node five_gpus[] = {RIG_NODE(0, 5)};
 
+/* Aim: a job that is new, and so last among equals, is still last after a node has come. */
+static void test_new_jobs_stay_last(void **state)
+{
+	(void)state;
+	for (int exact = 0; exact < 2; exact++) {
+		struct rig rig;
+		static const struct sw_topology_node small = RIG_NODE(0, 1);
+		order = (struct sw_order){.preemptive = true, .ties = SW_TIES_RUNNING_FIRST};
+		rig_open(&rig, two_gpus, 1, (struct sw_engine_config){.policy = &keyed, .terms.exact_ties = exact == 1}, NULL);
+		keys[0] = 1, keys[1] = 5, keys[2] = 5;
+		for (int j = 0; j < 3; j++)
+			rig_submit_plain(&rig, 0, 2, 100);
+		rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {1}});
+		rig_step(&rig, 2, (struct sw_event[]){{.kind = SW_EV_RELEASE, .job = {1}}, {.kind = SW_EV_NODE_ADD, .shape = &small}}, 2);
+		rig_finish(&rig, 3, 0);
+		assert_int_equal(running(&rig), BIT(2));
+		rig_close(&rig);
+	}
+}
+
 /* Aim: a policy may start jobs of its own choice and let the order fill the
  * rest in the same decision, also where there is room for all of them. */
 static void test_own_choice_then_order(void **state)
@@ -524,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_ties_by_arrival),
 		cmocka_unit_test(test_ties_running_first),
 		cmocka_unit_test(test_ties_waiting_first),
+		cmocka_unit_test(test_new_jobs_stay_last),
 		cmocka_unit_test(test_own_choice_then_order),
 		cmocka_unit_test(test_own_stop_then_order),
 	};
