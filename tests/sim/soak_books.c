@@ -133,6 +133,12 @@ static bool has_home(const struct sw_soak_books *books, const struct sw_soak_ent
 	return entry->prefers_home && entry->seats[0].split_bytes == 0 && (!suspends(books, entry) || entry->keeps == 1);
 }
 
+/* Stopped, it would have lost its run, and another may not begin. */
+static bool may_not_wait(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
+{
+	return entry->no_restart && !books->config->terms.keeps_state && !(has_home(books, entry) && suspends(books, entry));
+}
+
 static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 {
 	struct sw_soak_entry *entry = event->job.v < books->count ? &books->jobs[event->job.v] : NULL;
@@ -169,6 +175,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 			if (entry->runs) {
 				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
 				entry->at_home = has_home(books, entry);
+				entry->ended = may_not_wait(books, entry);
 			}
 			entry->runs = entry->held_next = false;
 			entry->held = true;
@@ -375,6 +382,11 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	}
 	if (command->reason == SW_REASON_MOVED && !(books->config->terms.moves == SW_MOVES_RESTART && entry->runs))
 		return sw_err_set(err, SW_EBUG, "job %u was stopped to be moved, which cannot be", command->job);
+	if (command->reason == SW_REASON_NODE_LOST && books->turns_back && entry->runs && entry->no_restart) { /* nor to begin anew */
+		entry->runs = false;
+		entry->ended = true;
+		return 0;
+	}
 	if (command->reason == SW_REASON_BOUNCED && books->bounces && entry->runs) {
 		entry->at_home = has_home(books, entry) && suspends(books, entry);
 		entry->home_moved = false;
