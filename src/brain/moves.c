@@ -138,7 +138,7 @@ int sw_brain_apply_move(struct sw_brain *brain, json_t *body, struct sw_err *err
 		return 0;
 	if (live == NULL)
 		return sw_err_set(err, SW_EBUG, "a move record names job %lld, which is not there", (long long)job);
-	/* In the meantime: sw_brain_check_move() says so to the user who asked. */
+	/* In the meantime: sw_brain_check_move() tells the user that. */
 	if (live->epoch != epoch || live->run_count == 0 || find_obstacle(brain, live, (uint64_t)mask) != NULL)
 		return 0;
 	free(live->unmoved);

@@ -307,7 +307,7 @@ static int follow(struct sw_brain *brain, uint32_t id, uint32_t epoch, const str
 						    .avoid = decision->elsewhere ? trouble->cause.node : UINT32_MAX};
 		sw_ns wait_ns = wait_for(brain, live, is_free);
 		if (live->user_held)
-			; /* it was to be suspended just then: the user who wanted that lets it go again */
+			; /* it was to be suspended just then: its user lets it go again */
 		else if (wait_ns == 0)
 			events[count++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = {id}};
 		else

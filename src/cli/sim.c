@@ -169,7 +169,7 @@ static void warn_if_far(const struct sw_cli_study *study, const struct answers *
 	}
 }
 
-/* The table first: the user who waited for it gets it even when the disk is full. */
+/* The table first: the user gets it even when the disk is full. */
 static int deliver(const struct sw_cli_study *study, const struct sw_cli_call *call, const struct answers *answers, struct sw_err *err)
 {
 	const struct sw_cli_sim_values *values = call->values;

@@ -1,4 +1,4 @@
-/* Why a job does not run, told on standard error to the user who follows it: once for each reason.
+/* Why a job does not run, told on standard error to the user that follows it: once for each reason.
  *
  *	sw_cli_waiting_tell(client, controller, id, &waiting, err);	before copying or waiting
  *	sw_cli_waiting_release(&waiting);				after that

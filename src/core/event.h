@@ -44,9 +44,9 @@ enum sw_event_kind {
 	/* job, epoch: the run ended badly; what follows is the verdict's. left_ns: work
 	 * left after what was lost */
 	SW_EV_FAIL,
-	SW_EV_CANCEL,	  /* job */
-	/* job: it stops if it runs, and does not compete until it is released; one that may not start
-	 * anew, and whose run is lost by it, has failed */
+	SW_EV_CANCEL, /* job */
+	/* job: it stops if it runs, and does not compete until it is released; one that may not
+	 * start anew, and whose run is lost by it, has failed */
 	SW_EV_HOLD,
 	SW_EV_RELEASE,	  /* job */
 	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */

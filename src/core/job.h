@@ -46,7 +46,9 @@ struct sw_core_job {
 	sw_ns came_at;
 	uint64_t leaves; /* GPUs of its one node that the run still has, on its way to others; 0: it is there */
 	sw_ns move_at;	 /* since when it leaves them; where it leaves none: before then no policy moves it in one run */
-	sw_ns told_at;	 /* since when its driver is to carry that out: later than it began, if it went on since; 0: it leaves none */
+	/* since when its driver is to carry that out: later than it began, if it went on since;
+	 * 0: it leaves none */
+	sw_ns told_at;
 	sw_ns alarm_slack;
 	uint32_t speed_milli; /* as it was measured in the run `speed_epoch`; 0: it was not */
 	uint32_t speed_epoch;

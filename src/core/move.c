@@ -3,8 +3,8 @@
  * The job holds its new GPUs at once, so that no other job comes there. Until its driver says that
  * it is there, its run still has the GPUs that it leaves: they are free to the ledger, but a job
  * that is given them begins only once they are left. A run that cannot go stays where it is: jobs
- * that were given those GPUs in the meantime wait again. Where it cannot have them back, or they are
- * dead, it begins anew on those to which it was to go.
+ * that were given those GPUs in the meantime wait again. Where it cannot have them back, or they
+ * are dead, it begins anew on those to which it was to go.
  *
  * Invariants (sw_engine_validate() checks them):
  *  1. a run that is on its way is the only part of its job, has begun, and goes to as many other

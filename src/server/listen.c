@@ -74,7 +74,7 @@ static bool know_local(struct sw_server *server, int fd, struct sw_peer *peer, s
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0)
 		return false;
 	*peer = (struct sw_peer){.roles = SW_ROLE_USER, .user = {.uid = credentials.uid, .gid = credentials.gid}};
-	/* Root and the user who started the controller could do all this anyway. */
+	/* Root and the controller's own user could do all this anyway. */
 	bool own = credentials.uid == 0 || credentials.uid == geteuid();
 	peer->user.is_operator = own || is_listed(server->options, credentials.uid);
 	peer->roles |= (peer->user.is_operator ? SW_ROLE_OPERATOR : 0u) | (own ? SW_ROLE_AGENT : 0u);

@@ -39,7 +39,7 @@ until_holds 120 sh -c '"$0" why "$1" | grep -q "it is paused on node .*, where a
 said $? 'why says that it waits for its turn'
 start third
 third=$job
-until_holds 60 sh -c '"$0" why "$1" | grep -q "no others have room for the 200 MiB that it keeps"' "$SHAREWELL" "$third"
+until_holds 60 sh -c '"$0" why "$1" | grep -q "no others have room beside their lanes for the 200 MiB that it keeps"' "$SHAREWELL" "$third"
 said $? 'a third finds no room for what it keeps, and says so'
 touch "$scratch/first.end"
 ends 'the first ends well' "$first" 0

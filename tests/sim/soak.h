@@ -34,7 +34,7 @@ struct sw_soak_case {
 /* The same seed gives every policy the same cluster, jobs, world and placement. */
 void sw_soak_draw(uint64_t seed, const struct sw_policy *policy, struct sw_soak_case *ret_case);
 void sw_soak_release(struct sw_soak_case *drawn);
-/* What the simulation of this seed runs on, for a person who looks into a failure. */
+/* What the simulation of this seed runs on, for a person that looks into a failure. */
 void sw_soak_describe(uint64_t seed, const struct sw_policy *policy, FILE *out);
 
 /* A number in [low, high]. */

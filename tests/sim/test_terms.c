@@ -248,7 +248,7 @@ static void test_same(void **state)
 					      "stops: {guaranteed: requeue}\n",
 					      "moves: never\n",
 					      "gate: 1.5\n",
-					      "stops: {opportunistic: never}\n"};
+					      "stops: {opportunistic: requeue}\n"};
 	struct sight *one = calloc(1, sizeof *one), *first = calloc(1, sizeof *first);
 	for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
 		char text[200];
