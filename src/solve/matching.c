@@ -21,12 +21,13 @@
  *  3. a blossom has an odd number of petals. Petal 0 holds its base, the only vertex whose mate may
  *     be outside. 1 and 2, 3 and 4, ... are matched to each other.
  *
+ * By these, a search that stops early has the heaviest of all matchings of as many pairs.
+ *
  * Ids: 1 to n are vertices, above that blossoms; 0 is none.
  */
-#include "contention/match.h"
+#include "solve/matching.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,6 +64,8 @@ struct matcher {
 	uint16_t *petal_of; /* [ids][count + 1]: which petal of a blossom holds a vertex; of a vertex, itself */
 	uint16_t *queue;    /* outer vertices whose edges were not looked at yet */
 	uint32_t queued, done;
+	uint32_t iterations, limit;
+	bool stopped; /* at the limit */
 };
 
 static struct edge *edge_at(const struct matcher *m, uint32_t a, uint32_t b)
@@ -400,16 +403,26 @@ static bool plant_trees(struct matcher *m)
 	return m->queued > 0;
 }
 
-/* True when it matched two more vertices, false when the matching is the best. */
+static bool may_go_on(struct matcher *m)
+{
+	m->stopped = m->iterations == m->limit;
+	m->iterations += !m->stopped;
+	return !m->stopped;
+}
+
+/* True when it matched two more vertices; false when the matching is the best, or at the limit. */
 static bool grow_matching(struct matcher *m)
 {
 	if (!plant_trees(m))
 		return false;
 	while (true) {
-		while (m->done < m->queued)
+		while (m->done < m->queued) {
+			if (!may_go_on(m))
+				return false;
 			if (look_around(m, m->queue[m->done++]))
 				return true;
-		if (!change_prices(m, next_change(m)))
+		}
+		if (!may_go_on(m) || !change_prices(m, next_change(m)))
 			return false;
 		for (uint32_t id = 1; id <= m->top; id++) {
 			uint32_t nearest = m->nodes[id].nearest;
@@ -442,7 +455,7 @@ static void begin(struct matcher *m)
 	}
 }
 
-int sw_match(const uint32_t *weights, size_t count, uint32_t *ret_mates)
+int sw_match(const uint32_t *weights, size_t count, uint32_t limit, uint32_t *ret_mates, uint32_t *ret_iterations, bool *ret_whole)
 {
 	if (count > SW_MATCH_MAX)
 		return SW_ELIMIT;
@@ -457,6 +470,7 @@ int sw_match(const uint32_t *weights, size_t count, uint32_t *ret_mates)
 	if (nodes == NULL || edges == NULL || petals == NULL || petal_of == NULL || queue == NULL)
 		return SW_ENOMEM;
 	struct matcher m = {.weights = weights,
+			    .limit = limit,
 			    .count = n,
 			    .ids = ids,
 			    .top = n,
@@ -470,5 +484,7 @@ int sw_match(const uint32_t *weights, size_t count, uint32_t *ret_mates)
 		;
 	for (uint32_t v = 1; v <= n; v++)
 		ret_mates[v - 1] = nodes[v].mate != 0 ? nodes[v].mate - 1u : SW_MATCH_ALONE;
+	*ret_iterations = m.iterations;
+	*ret_whole = !m.stopped;
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "contention/match.h"
+#include "solve/matching.h"
 
 #define SMALL 14
 
@@ -30,10 +30,20 @@ static uint64_t weight_of(const uint32_t *weights, size_t count, const uint32_t 
 	return sum;
 }
 
+/* Without a limit. */
+static int match(const uint32_t *weights, size_t count, uint32_t *mates)
+{
+	uint32_t iterations = 0;
+	bool whole = false;
+	int r = sw_match(weights, count, UINT32_MAX, mates, &iterations, &whole);
+	assert_true(r < 0 || whole);
+	return r;
+}
+
 static uint64_t found(const uint32_t *weights, size_t count)
 {
 	uint32_t mates[SMALL];
-	assert_int_equal(sw_match(weights, count, mates), 0);
+	assert_int_equal(match(weights, count, mates), 0);
 	return weight_of(weights, count, mates);
 }
 
@@ -119,7 +129,7 @@ static void test_rings(void **state)
 			if (v + 2 < count)
 				link_both(weights, count, v, v + 2, 99);
 		}
-		assert_int_equal(sw_match(weights, count, mates), 0);
+		assert_int_equal(match(weights, count, mates), 0);
 		assert_int_equal(weight_of(weights, count, mates), count / 2 * 100);
 	}
 }
@@ -151,7 +161,7 @@ static void test_large(void **state)
 			}
 		expected += best(small, size);
 	}
-	assert_int_equal(sw_match(weights, count, mates), 0);
+	assert_int_equal(match(weights, count, mates), 0);
 	assert_int_equal(weight_of(weights, count, mates), expected);
 }
 
@@ -161,22 +171,71 @@ static void test_limits(void **state)
 {
 	(void)state;
 	uint32_t none[4] = {7, 0, 0, 7}, two[4] = {7, UINT32_MAX, UINT32_MAX, 7}, mates[2] = {5, 5};
-	assert_int_equal(sw_match(none, 0, mates), 0);
+	assert_int_equal(match(none, 0, mates), 0);
 	assert_int_equal(mates[0], 5);
-	assert_int_equal(sw_match(none, 1, mates), 0);
+	assert_int_equal(match(none, 1, mates), 0);
 	assert_int_equal(mates[0], SW_MATCH_ALONE);
-	assert_int_equal(sw_match(none, 2, mates), 0);
+	assert_int_equal(match(none, 2, mates), 0);
 	assert_int_equal(mates[1], SW_MATCH_ALONE);
-	assert_int_equal(sw_match(two, 2, mates), 0);
+	assert_int_equal(match(two, 2, mates), 0);
 	assert_int_equal(mates[0], 1);
-	assert_int_equal(sw_match(two, SW_MATCH_MAX + 1, mates), SW_ELIMIT);
+	assert_int_equal(match(two, SW_MATCH_MAX + 1, mates), SW_ELIMIT);
+}
+
+/* The best of all matchings of so many pairs. */
+static uint64_t best_of(const uint32_t *weights, size_t count, uint32_t pairs)
+{
+	static uint64_t of[SMALL / 2 + 1][1 << SMALL];
+	for (uint32_t k = 0; k <= pairs; k++)
+		for (uint32_t set = 0; set < 1u << count; set++) {
+			uint32_t low = set != 0 ? (uint32_t)__builtin_ctz(set) : 0, rest = set & (set - 1);
+			of[k][set] = k == 0 ? 1 : set == 0 ? 0 : of[k][rest]; /* one more than the weight; 0: there is none */
+			for (uint32_t v = low + 1; k > 0 && v < count; v++)
+				if ((rest >> v & 1) != 0 && weights[low * count + v] > 0 && of[k - 1][rest & ~(1u << v)] > 0) {
+					uint64_t with = weights[low * count + v] + of[k - 1][rest & ~(1u << v)];
+					of[k][set] = with > of[k][set] ? with : of[k][set];
+				}
+		}
+	return of[pairs][(1u << count) - 1] - 1;
+}
+
+/* Stopped at any limit, it has the heaviest matching of as many pairs as it has by then, and never
+ * less than at a lower limit; where it needs no more iterations it says that it is whole. */
+static void test_stopped(void **state)
+{
+	(void)state;
+	struct sw_rng rng;
+	sw_rng_seed(&rng, 4);
+	for (int round = 0; round < 60; round++) {
+		uint32_t weights[SMALL * SMALL] = {0}, mates[SMALL], all = 0, used = 0;
+		size_t count = 2 + sw_rng_below(&rng, 9);
+		uint64_t heaviest = (uint64_t)1 << sw_rng_below(&rng, 8), last = 0;
+		bool whole = false;
+		for (size_t a = 0; a < count; a++)
+			for (size_t b = 0; b < a; b++)
+				if (sw_rng_below(&rng, 10) < 7)
+					link_both(weights, count, a, b, (uint32_t)(1 + sw_rng_below(&rng, heaviest)));
+		assert_int_equal(sw_match(weights, count, UINT32_MAX, mates, &all, &whole), 0);
+		for (uint32_t limit = 0; limit <= all; limit++) {
+			uint32_t pairs = 0;
+			assert_int_equal(sw_match(weights, count, limit, mates, &used, &whole), 0);
+			assert_int_equal(used, limit);
+			assert_int_equal(whole, limit == all);
+			for (size_t v = 0; v < count; v++)
+				pairs += mates[v] != SW_MATCH_ALONE && mates[v] > v;
+			uint64_t weight = weight_of(weights, count, mates);
+			assert_int_equal(weight, best_of(weights, count, pairs));
+			assert_true(weight >= last);
+			last = weight;
+		}
+	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_against_all), cmocka_unit_test(test_nested_blossoms), cmocka_unit_test(test_rings),
-		cmocka_unit_test(test_large),	    cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_large),	    cmocka_unit_test(test_limits),	    cmocka_unit_test(test_stopped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
