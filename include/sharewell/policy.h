@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include <sharewell/job_class.h>
+#include <sharewell/solve.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -30,7 +31,7 @@ extern "C" {
 
 /* Raised when a struct below changes its layout; a shared object built for
  * another number is refused. */
-#define SW_POLICY_ABI 12
+#define SW_POLICY_ABI 13
 
 typedef int64_t sw_ns;
 #define SW_TIME_NEVER INT64_MAX
@@ -195,7 +196,8 @@ enum sw_view_change {
 	SW_CHANGE_PROTECTION = 128, /* the last decision was answered SW_TOO_SOON: that may be over */
 	SW_CHANGE_LEASES = 512,	    /* leases ended */
 	SW_CHANGE_LOSSES = 256,	    /* and some of those stopped by a failure, or by the loss of GPUs */
-	SW_CHANGE_ALL = 1023,	    /* after a change of policy */
+	SW_CHANGE_ANSWERS = 1024,   /* solvers answered */
+	SW_CHANGE_ALL = 2047,	    /* after a change of policy */
 	/* A job that found no place may find one now. */
 	SW_CHANGE_ROOM = SW_CHANGE_RELEASES | SW_CHANGE_CAPACITY,
 };
@@ -544,6 +546,15 @@ enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uin
  * preemptive orders, a job that is behind and in the way is preempted. It is what a policy
  * without `decide` gets. */
 void sw_plan_by_order(struct sw_plan *plan);
+/* Asks a solver (<sharewell/solve.h> has the problems). It works beside the cluster and costs no
+ * time of a decision. The answer comes later: `answered` is called once for each question that
+ * got a number, in the order in which answers come, and there is a decision. The bytes are copied.
+ * Questions stay open when the controller starts anew; another policy in charge ends them.
+ *
+ * SW_NO_ROOM: SW_QUESTIONS_MAX are open. SW_MISUSE: a kind that is not known, a limit of 0, more
+ * bytes than the policy's `question_size`, or a policy without `answered`. */
+#define SW_QUESTIONS_MAX 8u
+enum sw_answer sw_plan_ask(struct sw_plan *plan, const struct sw_question *question, uint64_t *ret_number);
 /* Asks for another decision once this one is carried out, at the next nanosecond. */
 void sw_plan_again(struct sw_plan *plan);
 /* The policy's memory for one decision (scratch_size bytes, zeroed before it), or NULL. */
@@ -682,6 +693,7 @@ struct sw_policy {
 	size_t node_state_size; /* bytes of sw_node_state() */
 	uint32_t list_count;	/* lists of jobs that the core keeps: sw_list_append() and its like */
 	size_t scratch_size;	/* bytes of sw_plan_scratch() */
+	size_t question_size;	/* bytes of its largest question; up to SW_QUESTION_BYTES_MAX */
 	/* For callbacks that serve several policies: sw_view_policy(view)->context. */
 	const void *context;
 	/* It pauses jobs, and takes over those that it finds paused when it is put in charge. For
@@ -707,6 +719,7 @@ struct sw_policy {
 	void (*alarm)(struct sw_view *view, const struct sw_job *job);
 	void (*sampled)(struct sw_view *view, const struct sw_job *job, const struct sw_sample *sample); /* it runs */
 	void (*expired)(struct sw_view *view, const struct sw_job *job); /* its lease has ended; it runs on */
+	void (*answered)(struct sw_view *view, const struct sw_solution *solution);
 
 	/* Makes the plan for this instant and returns when it wants to be called
 	 * again even if nothing happens (SW_TIME_NEVER: no wish). Without it the core

@@ -50,6 +50,9 @@ int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, co
 		sw_alarm_drop(engine, engine->alarms.entries[0].id);
 	if (give_policy_its_memory(engine) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for policy '%s'", policy->name);
+	int asks = sw_ask_begin(engine, err);
+	if (asks < 0)
+		return asks;
 	engine->order.rule = policy->order;
 	engine->order.exact = false;
 	const char *complaint = policy->start != NULL ? policy->start(&engine->view) : NULL;
@@ -199,8 +202,10 @@ static bool is_idle(const struct sw_engine *engine)
 static const char *what_stalls(struct sw_engine *engine, sw_ns wake_at, size_t events)
 {
 	engine->idle_decisions = is_idle(engine) ? engine->idle_decisions + 1 : 0;
-	engine->empty_decisions = events == 0 && engine->commands.count == 0 ? engine->empty_decisions + 1 : 0;
-	if (engine->idle_decisions > (wake_at == SW_TIME_NEVER ? 0 : IDLE_DECISIONS_MAX))
+	bool nothing = events == engine->asks.heard && engine->commands.count == engine->asks.asked;
+	engine->empty_decisions = nothing ? engine->empty_decisions + 1 : 0;
+	/* One that has asked waits for the answer. */
+	if (engine->idle_decisions > (wake_at == SW_TIME_NEVER && engine->asks.count == 0 ? 0 : IDLE_DECISIONS_MAX))
 		return "nothing ran, jobs waited, and it did not start any";
 	if (engine->empty_decisions > EMPTY_DECISIONS_MAX)
 		return "it woke millions of times in a row and did nothing";

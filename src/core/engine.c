@@ -79,6 +79,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_topology_free(engine->topology);
 	free(engine->policy_state);
 	free(engine->scratch);
+	free(engine->asks.bytes);
 	if (engine->job_states_each > 0)
 		sw_table_release(&engine->job_states, &engine->job_states_room, engine->job_states_each);
 	free(engine->node_states);
@@ -106,7 +107,8 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_SAMPLE || (event->kind == SW_EV_SAMPLE && event->sample == NULL))
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_ANSWER || (event->kind == SW_EV_SAMPLE && event->sample == NULL) ||
+		    (event->kind == SW_EV_ANSWER && event->reply == NULL))
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {
 			(*ret_submits)++;
@@ -167,6 +169,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	engine->commands.count = 0;
 	engine->admissions.count = 0;
 	engine->went_on = false;
+	engine->asks.asked = engine->asks.heard = 0;
 	if (at > engine->now)
 		engine->now = at;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);

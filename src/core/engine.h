@@ -23,7 +23,9 @@
  *     in a world that keeps no state: the ledger counts what they hold there;
  * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of
  *     its node as it holds there; its driver was told so when it began to, or later;
- * 11. a policy's list leads from its first job to its last and back, and has no job that has ended.
+ * 11. a policy's list leads from its first job to its last and back, and has no job that has ended;
+ * 12. questions that are open are those of the policy in charge, by number, each within its bounds
+ *     and with its own fingerprint.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H
@@ -185,6 +187,13 @@ uint64_t sw_engine_command_hash(const struct sw_engine *engine);
 const char *sw_engine_policy(const struct sw_engine *engine);
 /* What people should be told (a policy thrown out, and why); "" if nothing. */
 const char *sw_engine_notes(const struct sw_engine *engine);
+/* The first open question above this number, for its solver; false: there is none. One is open
+ * until its reply is heard, or another policy is in charge. */
+struct sw_engine_question {
+	uint64_t number, print;
+	struct sw_question asked; /* its bytes are the engine's, until the next step */
+};
+bool sw_engine_next_question(const struct sw_engine *engine, uint64_t after, struct sw_engine_question *ret_question);
 /* One sentence: why this job waits. */
 void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text, size_t size);
 

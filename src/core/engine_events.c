@@ -333,6 +333,12 @@ static void hash_event(struct sw_engine *engine, const struct sw_event *event)
 		hash = sw_hash_u64(hash, (uint64_t)event->sample->progress_ppm << 32 | event->sample->speed_milli);
 		hash = sw_hash_u64(sw_hash_u64(hash, (uint64_t)event->sample->loss_micro), (uint64_t)event->sample->noise_micro);
 	}
+	if (event->kind == SW_EV_ANSWER) {
+		hash = sw_hash_u64(sw_hash_u64(hash, event->reply->number), event->reply->print);
+		hash = sw_hash_u64(hash, (uint64_t)event->reply->status << 56 | event->reply->size);
+		if (event->reply->bytes != NULL)
+			hash = sw_hash_bytes(hash, event->reply->bytes, event->reply->size);
+	}
 	if (event->kind == SW_EV_NODE_CHANGE)
 		hash = sw_hash_bytes(sw_hash_u64(hash, event->change->shape.gpus), event->change->to, sizeof event->change->to);
 	engine->log_hash = hash;
@@ -456,6 +462,9 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 		return submit(engine, event->spec);
 	case SW_EV_QUOTA:
 		return set_quota(engine, event->tenant, event->gpus);
+	case SW_EV_ANSWER:
+		sw_ask_hear(engine, event->reply);
+		return 0;
 	case SW_EV_NODE_ADD:
 		return add_node(engine, event->shape);
 	case SW_EV_NODE_DOWN:

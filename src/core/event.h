@@ -91,6 +91,9 @@ enum sw_event_kind {
 	SW_EV_UNMOVED,
 	SW_EV_ANEW,   /* job, epoch: its run is over, and the next one begins on the same GPUs */
 	SW_EV_SAMPLE, /* job, epoch, sample: what was measured of the run */
+	/* reply: to a question of the policy. One that is not open, or not this one, is dropped;
+	 * so is a reply that makes no sense */
+	SW_EV_ANSWER,
 };
 
 /* What a failed run means for the job. */
@@ -98,6 +101,15 @@ enum sw_fail_verdict {
 	SW_FAIL_BY_RETRIES = 0, /* it waits again while it has retries, and then has one less */
 	SW_FAIL_FREE,		/* it waits again and keeps its retries */
 	SW_FAIL_FINAL,		/* it has failed */
+};
+
+/* What a solver found. */
+struct sw_reply {
+	uint64_t number; /* of the question */
+	uint64_t print;	 /* its fingerprint, as the engine gave it */
+	uint8_t status;	 /* enum sw_solved */
+	const void *bytes;
+	size_t size;
 };
 
 struct sw_event {
@@ -123,6 +135,7 @@ struct sw_event {
 	const struct sw_topology_node *shape;
 	const struct sw_topology_change *change;
 	const struct sw_sample *sample;
+	const struct sw_reply *reply;
 };
 
 enum sw_command_kind {
@@ -138,6 +151,7 @@ enum sw_command_kind {
 	SW_CMD_KILL,   /* job, epoch: end it for good */
 	SW_CMD_REFUSE, /* job: it could never run; why */
 	SW_CMD_ADMIT,  /* job, text: it was accepted on other terms than it asked for */
+	SW_CMD_ASK,    /* no job: the policy asks; sw_engine_next_question() has what is open */
 };
 
 /* Why a job stopped or was refused. */

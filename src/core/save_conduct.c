@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "core/save.h"
 
-#define CONDUCT_FORMAT 6u
+#define CONDUCT_FORMAT 7u
 #define SEQ_MAX (INT64_C(1) << 38)
 
 /* ---- walks */
@@ -70,12 +70,13 @@ struct character {
 	uint64_t config; /* fingerprint of what else decides */
 };
 
-static uint64_t fingerprint(const struct sw_engine_config *config)
+static uint64_t fingerprint(const struct sw_policy *policy, const struct sw_engine_config *config)
 {
 	uint64_t hash = sw_hash_bytes(SW_HASH_START, config->placement->name, strlen(config->placement->name));
 	for (size_t r = 0; r < sw_term_count; r++)
 		hash = sw_hash_u64(hash, (uint64_t)sw_term_get(&config->terms, &sw_term_rows[r]));
 	hash = sw_hash_u64(hash, config->misuse_limit);
+	hash = sw_hash_u64(sw_hash_u64(hash, policy->node_state_size), policy->question_size);
 	return sw_hash_u64(hash, (uint64_t)(config->predictor.speeds != NULL) | (uint64_t)(config->splitter != NULL) << 1);
 }
 
@@ -86,7 +87,7 @@ static struct character character_of(const struct sw_policy *policy, const struc
 		.byte_order = 1, /* written as it lies in memory, like the policy's bytes */
 		.state_size = sw_list_state_size(policy),
 		.job_state_size = sw_list_job_state_size(policy),
-		.config = policy->node_state_size == 0 ? fingerprint(config) : sw_hash_u64(fingerprint(config), policy->node_state_size),
+		.config = fingerprint(policy, config),
 	};
 	size_t length = strnlen(policy->name, sizeof character.policy - 1);
 	memcpy(character.policy, policy->name, length);
@@ -128,6 +129,7 @@ void sw_engine_save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 	struct character character = character_of(engine->policy, &engine->config);
 	pack_character(pack, &character);
 	pack_rest(pack, engine);
+	sw_ask_pack(pack, engine);
 	pack_own(pack, engine->policy_state, sw_list_state_size(engine->policy), &sum);
 	if (nodes_size > 0)
 		pack_own(pack, engine->node_states, nodes_size, &sum);
@@ -206,6 +208,7 @@ static int load_mind(struct sw_pack *pack, struct sw_engine *engine)
 	size_t per_job = engine->job_states_each, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START, saved = 0;
 	pack_rest(pack, engine);
+	sw_ask_pack(pack, engine);
 	if (engine->order.seq < 1 || engine->order.seq > SEQ_MAX || engine->order.fresh_index < 0 || engine->order.fresh_index > SEQ_MAX ||
 	    engine->changes_next > SW_CHANGE_ALL)
 		sw_pack_fail(pack);

@@ -120,6 +120,21 @@ struct sw_plan {
 	uint32_t walked;	 /* the job given last; SW_OSET_NONE at the end */
 };
 
+/* One that is open. */
+struct sw_core_question {
+	uint64_t number, tag, print;
+	uint32_t kind, limit;
+	uint32_t size, slot; /* where its bytes are */
+};
+
+struct sw_ask_book {
+	struct sw_core_question open[SW_QUESTIONS_MAX]; /* by number */
+	uint32_t count;
+	uint64_t last;	       /* number that was given out */
+	unsigned char *bytes;  /* SW_QUESTIONS_MAX slots of the policy's question_size; NULL: it asks none */
+	uint32_t asked, heard; /* in this step */
+};
+
 struct sw_tenant {
 	uint32_t held;	   /* by its guaranteed runs */
 	uint32_t borrowed; /* by its opportunistic ones */
@@ -170,6 +185,7 @@ struct sw_engine {
 	SW_VEC(struct sw_command) commands;
 	SW_VEC(struct sw_admission) admissions; /* of this step: commands point to their reasons */
 	SW_VEC(uint32_t) ringing;
+	struct sw_ask_book asks;
 	uint64_t log_hash;
 	uint64_t command_hash;
 	/* jobs that no place suits take any: the policy was thrown out, or changed under jobs
@@ -318,6 +334,7 @@ void sw_tell_freed(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_sampled(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_sample *sample);
 void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_tell_answered(struct sw_engine *engine, const struct sw_solution *solution);
 
 /* ---- the policy in charge (charge.c) */
 /* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to
@@ -522,6 +539,15 @@ void sw_lists_drop(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_lease_settle(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_leases_expire(struct sw_engine *engine);
 sw_ns sw_leases_next(const struct sw_engine *engine);
+
+/* ---- questions (ask.c) */
+/* For the policy in charge, which has none open. SW_EINPUT, SW_ENOMEM */
+int sw_ask_begin(struct sw_engine *engine, struct sw_err *err);
+void sw_ask_hear(struct sw_engine *engine, const struct sw_reply *reply);
+/* What is open, written or read and checked. */
+void sw_ask_pack(struct sw_pack *pack, struct sw_engine *engine);
+/* The first that is not as it should be; NULL: all are. */
+const struct sw_core_question *sw_ask_find_unsound(const struct sw_engine *engine);
 
 /* ---- alarms (alarm.c) */
 /* The job's alarm, in the place of the one it had. */

@@ -123,3 +123,9 @@ void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job)
 	if (engine->policy->expired != NULL)
 		engine->policy->expired(&engine->view, &job->seen);
 }
+
+void sw_tell_answered(struct sw_engine *engine, const struct sw_solution *solution)
+{
+	sw_tell_change(engine, SW_CHANGE_ANSWERS);
+	engine->policy->answered(&engine->view, solution); /* it asked, so it has one */
+}

@@ -211,6 +211,10 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_lanes(engine, err);
 	if (r == 0 && !sw_lists_are_sound(engine))
 		r = sw_err_set(err, SW_EBUG, "engine invariant 11: a list of the policy does not lead from its first job to its last");
+	const struct sw_core_question *question = sw_ask_find_unsound(engine);
+	if (r == 0 && question != NULL)
+		r = sw_err_set(err, SW_EBUG, "engine invariant 12: question %llu is not as it was asked",
+			       (unsigned long long)question->number);
 	if (r == 0)
 		r = check_tenants(engine, err);
 	if (r == 0)

@@ -1,6 +1,8 @@
 /* A policy that misbehaves on purpose: it does everything the SDK allows at random, and a good deal
  * that it does not. No invariant of the core may break, and once it has misused the plan too often
  * the engine must throw it out. For tests; it also shows every verb. */
+#include <string.h>
+
 #include <sharewell/policy.h>
 
 #define LISTS 2u
@@ -15,7 +17,8 @@ static const struct sw_param params[] = {
 /* Its own bytes: scribbled over at will, they are no other's. */
 struct scribble {
 	uint64_t words[4];
-	uint32_t expired; /* the job whose lease ended last */
+	uint32_t expired;   /* the job whose lease ended last */
+	uint16_t paired[2]; /* as an answer said */
 };
 
 static bool chance(struct sw_view *view, int64_t percent)
@@ -44,10 +47,19 @@ static bool anywhere(const struct sw_view *view, const struct sw_job *job, uint3
 
 static const struct sw_placement scatter = {.abi = SW_POLICY_ABI, .name = "scatter", .about = "anywhere", .place = anywhere};
 
+#define VERTICES 8u
+
+/* A path. */
+struct graph {
+	struct sw_matching head;
+	struct sw_matching_edge edges[VERTICES - 1];
+};
+
 /* What one decision needs. */
 struct scratch {
 	struct sw_gpus where[8];
 	struct sw_split split;
+	struct graph graph;
 };
 
 static uint32_t any_size(struct sw_view *view, const struct sw_job *job)
@@ -277,6 +289,47 @@ static void expired(struct sw_view *view, const struct sw_job *job)
 	scribble->expired = job->id.v;
 }
 
+/* Which neighbours on a path go together; or what is no question at all. */
+static void ask(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct graph *graph = &((struct scratch *)sw_plan_scratch(plan))->graph;
+	struct sw_question question = {.kind = SW_SOLVE_MATCHING, .bytes = graph, .size = sizeof *graph};
+	graph->head = (struct sw_matching){.vertices = VERTICES, .edges = VERTICES - 1};
+	for (uint16_t v = 0; v < VERTICES - 1; v++)
+		graph->edges[v] = (struct sw_matching_edge){v, (uint16_t)(v + 1), (uint32_t)sw_view_random(view, 1000)};
+	question.limit = 1 + (uint32_t)sw_view_random(view, 100);
+	question.tag = sw_view_random(view, UINT64_MAX);
+	if (!chance(view, sw_view_param(view, MANNERS)->number)) {
+		graph->edges[sw_view_random(view, VERTICES - 1)].b = (uint16_t)sw_view_random(view, UINT16_MAX);
+		question.kind = (uint32_t)sw_view_random(view, SW_SOLVER_KINDS + 1);
+		question.limit = (uint32_t)sw_view_random(view, 2) * UINT32_MAX;
+		question.size = sw_view_random(view, 2 * sizeof *graph);
+		question.bytes = chance(view, 90) ? graph : NULL;
+	}
+	(void)sw_plan_ask(plan, &question, NULL);
+}
+
+static void answered(struct sw_view *view, const struct sw_solution *solution)
+{
+	struct scribble *scribble = sw_view_state(view);
+	scribble->words[solution->number % 4] ^= solution->tag + solution->status;
+	if (solution->size > sizeof(struct sw_matching_found))
+		memcpy(scribble->paired, (const char *)solution->bytes + sizeof(struct sw_matching_found), sizeof scribble->paired);
+}
+
+/* The jobs that have these numbers now, one beside the other, and once. */
+static void pair_up(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct scribble *scribble = sw_view_state(view);
+	const struct sw_job *job = sw_view_job(view, (struct sw_job_id){scribble->paired[0]});
+	const struct sw_job *with = sw_view_job(view, (struct sw_job_id){scribble->paired[1]});
+	if (job != NULL && with != NULL && sw_job_is_waiting(job) && with->state == SW_JOB_RUNNING && job->gpu_memory_bytes > 0 &&
+	    with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus && with->gpus_held <= job->max_gpus)
+		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_beside(with)));
+}
+
 /* On and off lists, one of which does not exist. */
 static void list(struct sw_plan *plan, const struct sw_job *job)
 {
@@ -367,6 +420,10 @@ static sw_ns decide(struct sw_plan *plan)
 	const struct sw_job *late = sw_view_job(view, (struct sw_job_id){scribble->expired});
 	if ((sw_view_changes(view) & SW_CHANGE_LEASES) != 0 && late != NULL && late->state == SW_JOB_RUNNING)
 		(void)sw_plan_stop(plan, late, SW_PREEMPT);
+	if ((sw_view_changes(view) & SW_CHANGE_ANSWERS) != 0)
+		pair_up(plan);
+	if (chance(view, 5))
+		ask(plan);
 	for (uint64_t wishes = sw_view_random(view, 12); wishes > 0; wishes--) {
 		const struct sw_job *job = any_job(view);
 		if (job == NULL)
@@ -392,10 +449,12 @@ const struct sw_policy sw_policy_chaos = {
 	.job_state_size = 5, /* not aligned */
 	.list_count = LISTS,
 	.scratch_size = sizeof(struct scratch),
+	.question_size = sizeof(struct graph),
 	.context = &scatter,
 	.pauses = true,
 	.admit = admit,
 	.sampled = sampled,
 	.expired = expired,
+	.answered = answered,
 	.decide = decide,
 };

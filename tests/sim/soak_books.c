@@ -247,6 +247,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_PROGRESS:
 	case SW_EV_SPEED:
 	case SW_EV_SAMPLE:
+	case SW_EV_ANSWER: /* what it asked itself is known to the storm alone */
 		break;
 	}
 }
@@ -437,6 +438,10 @@ static int sit_elsewhere(struct sw_soak_entry *entry, const struct sw_command *c
 
 static int check_command(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
 {
+	if (command->kind == SW_CMD_ASK) {
+		books->asked++;
+		return 0;
+	}
 	if (command->job >= books->count)
 		return sw_err_set(err, SW_EBUG, "a command names job %u, which was not submitted", command->job);
 	struct sw_soak_entry *entry = &books->jobs[command->job];
@@ -477,6 +482,8 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 		if (entry->runs || command->text == NULL || command->text[0] == '\0')
 			return sw_err_set(err, SW_EBUG, "job %u was admitted on other terms, and no reason was given", command->job);
 		return 0;
+	case SW_CMD_ASK: /* of no job */
+		return 0;
 	case SW_CMD_REFUSE:
 		/* Also later than at once: another policy, or what happened to the cluster, may
 		 * leave no place for it. */
@@ -505,6 +512,24 @@ static int check_jobs(const struct sw_soak_books *books, const struct sw_engine 
 			return sw_err_set(err, SW_EBUG, "job %u is in state %u with %u GPUs, its commands say otherwise", j, job->state,
 					  job->gpus_held);
 	}
+	return 0;
+}
+
+/* Each that is open was told of, and none that was answered is open. */
+static int check_questions(struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
+{
+	struct sw_engine_question question = {0};
+	uint32_t open = 0;
+	while (sw_engine_next_question(engine, question.number, &question)) {
+		if (question.number > books->asked || ++open > SW_QUESTIONS_MAX)
+			return sw_err_set(err, SW_EBUG, "question %llu is open, and %llu were asked", (unsigned long long)question.number,
+					  (unsigned long long)books->asked);
+		for (uint32_t a = 0; a < books->answered_count; a++)
+			if (books->answered[a] == question.number)
+				return sw_err_set(err, SW_EBUG, "question %llu was answered and is open",
+						  (unsigned long long)question.number);
+	}
+	books->answered_count = 0;
 	return 0;
 }
 
@@ -609,6 +634,7 @@ int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *eng
 	if (sw_view_now(sw_engine_view(engine)) != books->now)
 		return sw_err_set(err, SW_EBUG, "engine invariant 6: time went back");
 	int r = check_jobs(books, engine, err);
+	r = r < 0 ? r : check_questions(books, engine, err);
 	r = r < 0 ? r : check_gpus(books, engine, err);
 	for (uint32_t j = 0; r == 0 && j < books->count; j++)
 		books->jobs[j].until = sw_engine_job(engine, (struct sw_job_id){j})->until;

@@ -57,6 +57,9 @@ struct sw_soak_books {
 		uint32_t job;
 	} due[SW_SOAK_JOBS_MAX * 4];
 	uint32_t due_count, due_next;
+	uint64_t asked;	      /* questions that commands told of */
+	uint64_t answered[8]; /* those that were answered in this step, with what they were about */
+	uint32_t answered_count;
 	bool bounces;	 /* a run may send newcomers away in this step */
 	bool turns_back; /* or begin anew where it is */
 };

@@ -8,6 +8,7 @@
 #include "policy/registry.h"
 #include "soak.h"
 #include "soak_books.h"
+#include "solve/solve.h"
 #include "split/cut.h"
 
 #define STEPS 250
@@ -30,7 +31,9 @@ struct storm {
 	sw_ns wake_at;
 	const struct sw_policy *policy; /* that was put in charge last */
 	const struct sw_params *params;
-	bool reloads; /* the engine is replaced by what its own bytes load to, now and then */
+	struct sw_reply replies[SW_QUESTIONS_MAX];
+	struct sw_pack found[SW_QUESTIONS_MAX]; /* their bytes */
+	bool reloads;				/* the engine is replaced by what its own bytes load to, now and then */
 	struct sw_rng when_to_reload;
 };
 
@@ -335,6 +338,37 @@ static struct sw_event draw_event(struct storm *storm)
 	};
 }
 
+/* Answers to what is open: some come now, and some of those are to no question, or make no
+ * sense. `all`: each comes, and is right. */
+static void draw_replies(struct storm *storm, bool all)
+{
+	struct sw_engine_question question = {0};
+	for (uint32_t q = 0; sw_engine_next_question(storm->engine, question.number, &question); q++) {
+		struct sw_reply *reply = &storm->replies[q];
+		struct sw_solve_outcome outcome;
+		if (!all && chance(storm, 60))
+			continue;
+		sw_pack_release(&storm->found[q]);
+		storm->found[q] = (struct sw_pack){0};
+		int r = sw_solve(&question.asked, &storm->found[q], &outcome);
+		assert(r == 0);
+		*reply = (struct sw_reply){question.number, question.print, outcome.status, storm->found[q].bytes, storm->found[q].size};
+		if (!all && chance(storm, 20))
+			*reply = (struct sw_reply){.number = question.number, .print = question.print, .status = SW_SOLVE_FAILED};
+		uint64_t wrong = all ? 6 : below(storm, 20);
+		reply->number += wrong == 0;
+		reply->print += wrong == 1;
+		reply->status = wrong == 2 ? (uint8_t)(SW_SOLVE_FAILED + 1 + below(storm, 200)) : reply->status;
+		reply->size = wrong == 3 ? SW_SOLUTION_BYTES_MAX + (size_t)1 : reply->size;
+		reply->bytes = wrong == 3 ? NULL : reply->bytes;
+		storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_ANSWER, .reply = reply};
+		if (wrong > 3)
+			storm->books.answered[storm->books.answered_count++] = question.number;
+		if (wrong == 4) /* and once more */
+			storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_ANSWER, .reply = reply};
+	}
+}
+
 /* ---- steps ---- */
 
 static int step(struct storm *storm, sw_ns at, struct sw_err *err)
@@ -397,6 +431,7 @@ static int one_gust(struct storm *storm, struct sw_err *err)
 		storm->events[storm->count] = draw_event(storm);
 		storm->count++;
 	}
+	draw_replies(storm, false);
 	int r = step(storm, at, err);
 	if (r == 0 && chance(storm, 1))
 		r = change_policy(storm, err);
@@ -450,19 +485,20 @@ static int drain(struct storm *storm, struct sw_err *err)
 {
 	int r = calm_down(storm, err);
 	for (uint32_t s = 0; r == 0 && s < DRAIN_STEPS; s++) {
-		uint32_t alive = 0, running = 0;
+		uint32_t alive = 0;
 		for (uint32_t j = 0; j < storm->books.count; j++) {
 			const struct sw_soak_entry *entry = &storm->books.jobs[j];
 			alive += !entry->ended;
-			running += entry->runs;
 			if (entry->runs && storm->count < 32)
 				storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_FINISH, .job = {j}, .epoch = entry->epoch};
 		}
 		if (alive == 0)
 			return 0;
-		if (running == 0 && storm->wake_at == SW_TIME_NEVER)
+		draw_replies(storm, true);
+		bool happens = storm->count > 0;
+		if (!happens && storm->wake_at == SW_TIME_NEVER)
 			return report_stall(storm, alive, err);
-		r = step(storm, running > 0 ? storm->books.now + SW_NS_PER_S : storm->wake_at, err);
+		r = step(storm, happens ? storm->books.now + SW_NS_PER_S : storm->wake_at, err);
 	}
 	return r < 0 ? r : sw_err_set(err, SW_EBUG, "jobs are left after %u steps in which whatever ran ended", DRAIN_STEPS);
 }
@@ -536,6 +572,8 @@ static int blow(uint64_t seed, const struct sw_policy *policy, bool reloads, uin
 		r = drain(&storm, err);
 	if (r == 0)
 		*ret_hash = sw_hash_u64(sw_engine_log_hash(storm.engine), sw_engine_command_hash(storm.engine));
+	for (uint32_t q = 0; q < SW_QUESTIONS_MAX; q++)
+		sw_pack_release(&storm.found[q]);
 	sw_engine_free(storm.engine);
 	sw_topology_free((struct sw_topology *)(uintptr_t)storm.config.topology);
 	sw_params_free((struct sw_params *)(uintptr_t)storm.config.params);
