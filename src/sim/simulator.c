@@ -10,6 +10,7 @@
 #include "policy/registry.h"
 #include "sim/job_events.h"
 #include "sim/model.h"
+#include "sim/questions.h"
 #include "split/cut.h"
 
 #define USAGE_MAX 4096u
@@ -35,6 +36,7 @@ struct run {
 	struct sw_engine *engine;
 	struct sw_world_model *world;
 	struct sw_result *result;
+	struct sw_sim_questions questions;
 	sw_ns zero; /* of the trace, by the engine's clock */
 	sw_events events;
 	SW_VEC(struct sw_job_spec) specs; /* of the jobs that arrive now */
@@ -278,7 +280,8 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 			return r;
 	}
 	if (tell_quotas(run) < 0 || sw_world_model_collect(run->world, run->engine, now, &run->events) < 0 ||
-	    collect_changes(run, now) < 0 || collect_arrivals(run, now) < 0)
+	    collect_changes(run, now) < 0 || collect_arrivals(run, now) < 0 ||
+	    sw_sim_questions_collect(&run->questions, now, &run->events) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory at %lld s of simulated time",
 				  (long long)((now - run->zero) / SW_NS_PER_S));
 	struct sw_step outcome;
@@ -303,6 +306,8 @@ static int step(struct run *run, sw_ns now, struct sw_err *err)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for what happened to the jobs");
 	uint64_t ended = count_ended(run, &outcome);
 	sw_world_model_obey(run->world, run->engine, now, &outcome);
+	if (sw_sim_questions_solve(&run->questions, run->engine, now) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory for a question of the policy");
 	run->ended += ended;
 	if (ended > 0 && run->config->ended != NULL)
 		atomic_fetch_add_explicit(run->config->ended, ended, memory_order_relaxed);
@@ -319,6 +324,7 @@ static int run_to_the_end(struct run *run, struct sw_err *err)
 		now = world < now ? world : now;
 		now = next_change(run) < now ? next_change(run) : now;
 		now = run->wake_at < now ? run->wake_at : now;
+		now = sw_sim_questions_next(&run->questions) < now ? sw_sim_questions_next(&run->questions) : now;
 		if (now == SW_TIME_NEVER || now - HORIZON_NS > last_submit) {
 			/* Jobs wait for what will not come: they are reported as unfinished. */
 			run->hopeless = true;
@@ -481,6 +487,7 @@ static int prepare(struct run *run, struct sw_err *err)
 {
 	const struct sw_sim_config *config = run->config;
 	run->cut = sw_cut_make((uint32_t)config->world->split_milli);
+	run->questions.world = config->world;
 	sw_rng_seed(&run->when_to_reload, config->seed);
 	int r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
 	if (r < 0)
@@ -527,6 +534,7 @@ int sw_simulate(const struct sw_sim_config *config, struct sw_result **ret_resul
 		sw_engine_free(run.engine);
 	if (run.delays != NULL)
 		sw_delays_free(run.delays);
+	sw_sim_questions_release(&run.questions);
 	sw_vec_free(&run.events);
 	sw_vec_free(&run.specs);
 	sw_vec_free(&run.changes);

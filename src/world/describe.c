@@ -102,6 +102,14 @@ static void say_drivers(FILE *out, const struct sw_world *world)
 		fputs("  speed: as measured, not known before\n", out);
 }
 
+static void say_solve(FILE *out, const struct sw_world *world)
+{
+	char start[32], iteration[32];
+	if (world->solve_start_ns > 0 || world->solve_iteration_ns > 0)
+		fprintf(out, "  questions: an answer to the policy takes %s, and %s for each iteration of its solver\n",
+			time_text(world->solve_start_ns, start), time_text(world->solve_iteration_ns, iteration));
+}
+
 static void say_work(FILE *out, const struct sw_world *world)
 {
 	char text[32];
@@ -169,6 +177,7 @@ char *sw_world_describe(const struct sw_world *world)
 	say_placement(out, world);
 	say_work(out, world);
 	say_drivers(out, world);
+	say_solve(out, world);
 	say_host(out, world);
 	say_faults(out, world);
 	const char *line = world->not_modelled;

@@ -19,7 +19,7 @@
  * afterwards. */
 struct file {
 	const char *base, *name, *about;
-	const struct sw_yaml_node *suspend, *resume, *migrate, *work, *event_overhead, *host, *faults, *not_modelled;
+	const struct sw_yaml_node *suspend, *resume, *migrate, *solve, *work, *event_overhead, *host, *faults, *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns, switch_ns;
 	const struct sw_yaml_node *stops;
 	bool replace_is_free, placement_slowdown, sharing_slowdown, nodes_join, tells_speed;
@@ -52,6 +52,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"suspend", SW_YAML_MAP, AT(suspend)},
 	{"resume", SW_YAML_MAP, AT(resume)},
 	{"migrate", SW_YAML_MAP, AT(migrate)},
+	{"solve", SW_YAML_MAP, AT(solve)},
 	{"work", SW_YAML_MAP, AT(work)},
 	{"event_overhead", SW_YAML_MAP, AT(event_overhead)},
 	{"placement_slowdown", SW_YAML_BOOL, AT(placement_slowdown)},
@@ -92,6 +93,15 @@ static int read_transfer(const struct sw_yaml_node *node, struct sw_transfer_cos
 		return 0;
 	*cost = (struct sw_transfer_cost){0};
 	return sw_yaml_decode(node, "the cost of a transfer", fields, SW_YAML_COUNT(fields), cost, err);
+}
+
+static int read_solve(const struct sw_yaml_node *node, struct sw_world *world, struct sw_err *err)
+{
+	static const struct sw_yaml_field fields[] = {
+		{"start", SW_YAML_DURATION, .offset = offsetof(struct sw_world, solve_start_ns)},
+		{"iteration", SW_YAML_DURATION, .offset = offsetof(struct sw_world, solve_iteration_ns)},
+	};
+	return node == NULL ? 0 : sw_yaml_decode(node, "the time of a solver", fields, SW_YAML_COUNT(fields), world, err);
 }
 
 static int read_work(const struct sw_yaml_node *node, struct sw_world *world, struct sw_err *err)
@@ -308,6 +318,8 @@ static int read_parts(const struct file *file, struct sw_world *world, struct sw
 	if (r == 0)
 		r = read_transfer(file->migrate, &world->migrate, err);
 	if (r == 0)
+		r = read_solve(file->solve, world, err);
+	if (r == 0)
 		r = read_work(file->work, world, err);
 	if (r == 0)
 		r = read_overhead(file->event_overhead, world, err);
@@ -515,6 +527,12 @@ struct sw_crowd_rule sw_terms_crowd_rule(const struct sw_terms *terms)
 	if (rule.gated)
 		rule.model.gate_cost_milli = (uint32_t)(terms->gate_milli - 1000);
 	return rule;
+}
+
+int64_t sw_world_solve_ns(const struct sw_world *world, uint32_t iterations)
+{
+	__int128 ns = world->solve_start_ns + (__int128)world->solve_iteration_ns * iterations;
+	return ns < 1 ? 1 : ns < TEN_YEARS_NS ? (int64_t)ns : TEN_YEARS_NS;
 }
 
 int64_t sw_world_event_overhead_ns(const struct sw_world *world, const char *model, uint32_t gpus)

@@ -67,6 +67,10 @@ struct sw_world {
 	 * all, since nothing is copied */
 	int64_t switch_ns;
 
+	/* what the answer to a question of the policy takes: this, and so much for each
+	 * iteration of the solver */
+	int64_t solve_start_ns, solve_iteration_ns;
+
 	/* every event cuts the progress since the one before, of every running job,
 	 * except on the way to its end */
 	bool event_overhead;
@@ -128,6 +132,9 @@ struct sw_crowd_rule sw_terms_crowd_rule(const struct sw_terms *terms);
 
 /* Fixed time plus the copy of `bytes`, rounded up to the nanosecond; stops at ten years. */
 int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes);
+
+/* After how long an answer comes that took so many iterations: 1 at least; stops at ten years. */
+int64_t sw_world_solve_ns(const struct sw_world *world, uint32_t iterations);
 
 /* What an event costs a job of this model (as its trace spells it) on `gpus` GPUs. The default
  * where the table has no such row. A walk over the table: ask once for each job. */
