@@ -1,24 +1,9 @@
-/* Nothing that the child does can hold up or harm the controller. It has no file of it but its
- * standard error, where the text of a failed assertion goes, and ends at its limits.
- *
- * Limits: after LOOKS_NS it stops looking ahead and tells what it has found. The kernel ends it
- * after HARD_CPU_S of processor time, or ALARM_S of any time. It may take MORE_BYTES more than the
- * controller had when it began, and where the machine runs out of memory it goes first. It has a
- * low priority, so that it takes only what the controller and the jobs on this machine leave.
- */
+/* What a forecast does in its process: after LOOKS_NS it stops looking ahead and tells what it has
+ * found. The kernel ends it after HARD_CPU_S of processor time, or ALARM_S of any time. */
 #include "server/forecast_child.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/now.h"
 #include "base/number.h"
@@ -26,7 +11,6 @@
 #define LOOKS_NS (2 * SW_NS_PER_S)
 #define HARD_CPU_S 3u
 #define ALARM_S 60u
-#define NICE 10
 #define MORE_BYTES ((uint64_t)2 << 30) /* a copy of the largest engine is below 1 GiB */
 
 struct head {
@@ -41,23 +25,10 @@ static bool has_time(void *begun_ns)
 	return sw_now_monotonic_ns() - *(const int64_t *)begun_ns < LOOKS_NS;
 }
 
-static bool write_all(const void *bytes, size_t size)
-{
-	const char *at = bytes;
-	while (size > 0) {
-		ssize_t got = write(STDIN_FILENO, at, size);
-		if (got <= 0)
-			return false;
-		at += got;
-		size -= (size_t)got;
-	}
-	return true;
-}
-
 static bool write_table(const struct sw_forecast_row *rows, size_t count, uint32_t gpus_shut)
 {
 	const struct head head = {.rows = count, .gpus_shut = gpus_shut};
-	return write_all(&head, sizeof head) && write_all(rows, count * sizeof *rows);
+	return sw_child_write(&head, sizeof head) && sw_child_write(rows, count * sizeof *rows);
 }
 
 /* Makes the jobs of the items. `ret_jobs`: the first of each. */
@@ -113,126 +84,43 @@ static bool look_ahead(const struct sw_forecast_task *task)
 	       write_table(found.rows.items, found.rows.count, found.gpus_shut);
 }
 
-static void write_score(void)
+static bool run(void *work)
 {
-	int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-	if (file < 0)
-		return;
-	/* Where it may not say so, it goes when others do. */
-	while (write(file, "1000", 4) < 0 && errno == EINTR)
-		;
-	close(file);
-}
-
-/* Where there is no /proc, nothing is bound. */
-static bool bound_memory(void)
-{
-	char text[64] = "";
-	struct rlimit limit;
-	int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t got = file >= 0 ? read(file, text, sizeof text - 1) : -1;
-	if (file >= 0)
-		close(file);
-	if (got <= 0 || getrlimit(RLIMIT_AS, &limit) < 0)
-		return got <= 0;
-	uint64_t bytes = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE) + MORE_BYTES;
-	limit.rlim_cur = bytes < limit.rlim_cur ? bytes : limit.rlim_cur; /* a lower one stays */
-	return setrlimit(RLIMIT_AS, &limit) == 0;
-}
-
-/* Never comes back. It has no business with the journal, the clients or the signals of its
- * parent. */
-static void be_child(const struct sw_forecast_task *task, int file, int end, pid_t parent)
-{
-	static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGXCPU};
-	const struct rlimit time = {HARD_CPU_S, HARD_CPU_S}, none = {0, 0};
-	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-		signal(numbers[i], SIG_DFL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent || dup2(file, STDIN_FILENO) < 0 || dup2(end, STDOUT_FILENO) < 0)
-		_exit(1);
-	/* A connection that the controller closes must not stay open here. */
-	closefrom(STDERR_FILENO + 1);
-	write_score();
-	setpriority(PRIO_PROCESS, 0, NICE);
-	setrlimit(RLIMIT_CORE, &none);
-	if (setrlimit(RLIMIT_CPU, &time) < 0 || !bound_memory())
-		_exit(1);
-	alarm(ALARM_S);
-	_exit((task->item_count > 0 ? try_items(task) : look_ahead(task)) ? 0 : 1);
+	const struct sw_forecast_task *task = work;
+	return task->item_count > 0 ? try_items(task) : look_ahead(task);
 }
 
 /* ---- in the controller */
 
-int sw_forecast_child_start(const struct sw_forecast_task *task, struct sw_forecast_child *ret_child, struct sw_err *err)
+int sw_forecast_child_start(const struct sw_forecast_task *task, struct sw_child *ret_child, struct sw_err *err)
 {
-	pid_t parent = getpid(), pid = -1;
-	int ends[2] = {-1, -1}, file = memfd_create("sharewell-forecast", MFD_CLOEXEC);
-	if (file >= 0 && pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0)
-		pid = fork();
-	if (pid == 0)
-		be_child(task, file, ends[1], parent);
-	int error = errno;
-	if (ends[1] >= 0)
-		close(ends[1]);
-	if (pid > 0) {
-		*ret_child = (struct sw_forecast_child){pid, file, ends[0]};
-		return 0;
-	}
-	if (ends[0] >= 0)
-		close(ends[0]);
-	if (file >= 0)
-		close(file);
-	sw_err_set(err, SW_EIO, "no process for a forecast");
-	sw_err_detail(err, "%s", strerror(error));
-	return SW_EIO;
+	const struct sw_child_task bounded = {.name = "sw-forecast",
+					      .purpose = "a forecast",
+					      .run = run,
+					      .work = (void *)(uintptr_t)task,
+					      .cpu_s = HARD_CPU_S,
+					      .alarm_s = ALARM_S,
+					      .more_bytes = MORE_BYTES};
+	return sw_child_start(&bounded, ret_child, err);
 }
 
-/* The table that is in the file, whole. */
-static int map_table(int file, struct sw_forecast_table *ret_table)
+int sw_forecast_child_end(struct sw_child *child, struct sw_forecast_table *ret_table, struct sw_err *err)
 {
-	struct stat found;
-	if (fstat(file, &found) < 0 || (size_t)found.st_size < sizeof(struct head))
-		return SW_EIO;
-	size_t size = (size_t)found.st_size;
-	void *map = mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0);
-	if (map == MAP_FAILED)
-		return SW_EIO;
-	const struct head *head = map;
-	if (head->rows != (size - sizeof *head) / sizeof(struct sw_forecast_row)) {
-		munmap(map, size);
-		return SW_EIO;
+	struct sw_child_result result = {0};
+	int r = sw_child_end(child, ret_table != NULL ? &result : NULL, err);
+	if (r < 0)
+		return r;
+	const struct head *head = result.map;
+	if (result.size < sizeof *head || head->rows != (result.size - sizeof *head) / sizeof(struct sw_forecast_row)) {
+		munmap(result.map, result.size);
+		return sw_err_set(err, SW_EIO, "its process left no whole table");
 	}
-	*ret_table = (struct sw_forecast_table){
-		.rows = (const void *)(head + 1), .count = (size_t)head->rows, .gpus_shut = head->gpus_shut, .map = map, .size = size};
+	*ret_table = (struct sw_forecast_table){.rows = (const void *)(head + 1),
+						.count = (size_t)head->rows,
+						.gpus_shut = head->gpus_shut,
+						.map = result.map,
+						.size = result.size};
 	return 0;
-}
-
-static int explain(int status, int r, struct sw_err *err)
-{
-	if (r == 0)
-		return 0;
-	if (WIFSIGNALED(status))
-		return sw_err_set(err, r, "its process was ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
-	if (WEXITSTATUS(status) != 0)
-		return sw_err_set(err, r, "its process ended with status %d", WEXITSTATUS(status));
-	return sw_err_set(err, r, "its process left no whole table");
-}
-
-int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_table *ret_table, struct sw_err *err)
-{
-	int status = 1;
-	if (child->pid == 0)
-		return sw_err_set(err, SW_EIO, "there is no process");
-	kill(child->pid, SIGKILL); /* of no effect where it has ended */
-	while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
-		;
-	bool did_well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-	int r = did_well && ret_table != NULL ? map_table(child->file, ret_table) : SW_EIO;
-	close(child->file);
-	close(child->end);
-	*child = (struct sw_forecast_child){0};
-	return explain(status, r, err);
 }
 
 void sw_forecast_table_release(struct sw_forecast_table *table)

@@ -3,9 +3,8 @@
 #ifndef SW_SERVER_FORECAST_CHILD_H
 #define SW_SERVER_FORECAST_CHILD_H
 
-#include <sys/types.h>
-
 #include "brain/forecast.h"
+#include "server/child.h"
 
 /* What it is to find out. Without items: when all jobs start that wait. With items: when those
  * start that would be made of these records, which it applies to its own copy. */
@@ -17,13 +16,8 @@ struct sw_forecast_task {
 	size_t item_count;
 };
 
-struct sw_forecast_child {
-	pid_t pid; /* 0: there is none */
-	int file;
-	int end; /* becomes readable when the process has ended */
-};
 /* SW_EIO: there is no process or no file to be had. */
-int sw_forecast_child_start(const struct sw_forecast_task *task, struct sw_forecast_child *ret_child, struct sw_err *err);
+int sw_forecast_child_start(const struct sw_forecast_task *task, struct sw_child *ret_child, struct sw_err *err);
 
 /* What it found: mapped, so that taking it costs nothing. */
 struct sw_forecast_table {
@@ -35,7 +29,7 @@ struct sw_forecast_table {
 };
 /* Ends the process if it has not ended. 0, or SW_EIO: it failed, and how. NULL: its table is not
  * wanted. */
-int sw_forecast_child_end(struct sw_forecast_child *child, struct sw_forecast_table *ret_table, struct sw_err *err);
+int sw_forecast_child_end(struct sw_child *child, struct sw_forecast_table *ret_table, struct sw_err *err);
 void sw_forecast_table_release(struct sw_forecast_table *table);
 
 #endif

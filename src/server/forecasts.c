@@ -73,7 +73,7 @@ struct sw_forecasts {
 	struct event *step;	    /* the next child may begin */
 	struct event *late;	    /* a caller has waited for too long */
 	struct event *ended;	    /* NULL: no child works */
-	struct sw_forecast_child child;
+	struct sw_child child;
 	struct asker *trial; /* whose request the child tries; NULL: it makes the common table */
 	uint64_t seq;	     /* of the state that the child has; and when it began */
 	int64_t at_ns, begun_ns;
