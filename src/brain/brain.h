@@ -70,6 +70,7 @@ enum sw_record_kind {
 	SW_RECORD_FORGET,	    /* jobs: these have ended and leave the state, unless something refers to them; see forget.c */
 	SW_RECORD_SPEAKER,	    /* name, home, token: which agent speaks for a node; see speakers.c */
 	SW_RECORD_WORLD,	    /* name, text, terms; chosen: by an operator; see terms.c */
+	SW_RECORD_ANSWER = 27,	    /* number, print, status, bytes: what a solver says to a question of the policy; see questions.c */
 };
 
 /* What became of a job that has ended. */
@@ -233,6 +234,12 @@ int sw_brain_propose_door(struct sw_brain *brain, const struct sw_user *user, co
  * as soon as their leases are over. */
 int sw_brain_propose_remove(struct sw_brain *brain, const struct sw_user *user, const char *node, const char *why, sw_records *records,
 			    struct sw_err *err);
+
+/* ---- questions of the policy */
+/* The first that is open above this number; see sw_engine_next_question(). */
+bool sw_brain_next_question(const struct sw_brain *brain, uint64_t after, struct sw_engine_question *ret_question);
+/* What its solver says: one record. If the question is not open any more, nothing comes of it. */
+int sw_brain_propose_answer(const struct sw_reply *reply, sw_records *records, struct sw_err *err);
 
 /* ---- agents */
 /* What a sync changes. An old or repeated sync changes nothing. SW_EDENIED: it is of an agent that

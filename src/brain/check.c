@@ -11,6 +11,7 @@
 #include "brain/check.h"
 #include "brain/fold.h"
 #include "brain/forget.h"
+#include "brain/questions.h"
 #include "brain/record.h"
 #include "brain/speakers.h"
 #include "brain/state.h"
@@ -149,6 +150,8 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 		return check_policy(brain, body, err);
 	case SW_RECORD_WORLD:
 		return sw_brain_check_world(body, err);
+	case SW_RECORD_ANSWER:
+		return sw_brain_check_answer(body, err);
 	default:
 		return 0;
 	}

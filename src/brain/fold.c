@@ -18,6 +18,7 @@
 #include "brain/limits.h"
 #include "brain/moves.h"
 #include "brain/prerun.h"
+#include "brain/questions.h"
 #include "brain/record.h"
 #include "brain/report.h"
 #include "brain/reshape.h"
@@ -701,6 +702,8 @@ static int apply(struct sw_brain *brain, enum sw_record_kind kind, json_t *body,
 		return apply_policy(brain, body, err);
 	case SW_RECORD_WORLD:
 		return sw_brain_apply_world(brain, body, err);
+	case SW_RECORD_ANSWER:
+		return sw_brain_apply_answer(brain, body, err);
 	case SW_RECORD_QUOTA:
 		return apply_quota(brain, body, err);
 	case SW_RECORD_NODE_CLOSE:

@@ -9,6 +9,7 @@
 #include "brain/asked.h"
 #include "brain/shut.h"
 #include "brain/state.h"
+#include "solve/solve.h"
 
 #define HORIZON_NS (INT64_C(366) * 86400 * SW_NS_PER_S)
 /* Decisions that nothing but time brings, and that start none of the jobs that matter. A policy
@@ -53,8 +54,12 @@ struct run {
 	SW_VEC(struct life) lives; /* by id */
 	SW_VEC(struct edge) edges; /* by the job that is waited for */
 	SW_VEC(struct slots) arrays;
-	SW_VEC(struct sw_event) events; /* for the next step */
-	struct sw_heap ends, pauses;	/* of lives, by their places: when they end, and when they may compete */
+	SW_VEC(struct sw_event) events;		/* for the next step */
+	uint64_t asked;				/* the last question of the policy that was solved */
+	struct sw_pack found[SW_QUESTIONS_MAX]; /* answers to those of the last step, and as events */
+	struct sw_reply replies[SW_QUESTIONS_MAX];
+	bool solved;		     /* in the last step */
+	struct sw_heap ends, pauses; /* of lives, by their places: when they end, and when they may compete */
 	uint32_t ended[SW_BASES];
 	uint32_t awaited; /* jobs that matter and have not started */
 	uint32_t steps;
@@ -214,10 +219,33 @@ static bool goes_on(struct run *run)
 {
 	const struct sw_forecast_config *config = run->config;
 	uint32_t most = config->steps_max > 0 ? config->steps_max : SW_FORECAST_STEPS_MAX;
-	if (run->steps >= most || (run->steps % ASK_EVERY == 0 && config->goes_on != NULL && !config->goes_on(config->user)))
+	if (run->steps >= most ||
+	    ((run->steps % ASK_EVERY == 0 || run->solved) && config->goes_on != NULL && !config->goes_on(config->user)))
 		run->stopped = true;
 	run->steps++;
 	return !run->stopped;
+}
+
+/* A question of the policy is answered at once: how long its solver takes does not matter beside
+ * jobs. */
+static int solve(struct run *run)
+{
+	struct sw_engine_question asked;
+	size_t q = 0;
+	for (run->solved = false; sw_engine_next_question(run->engine, run->asked, &asked); q++) {
+		struct sw_solve_outcome outcome;
+		struct sw_pack *found = &run->found[q];
+		sw_pack_release(found);
+		*found = (struct sw_pack){0};
+		if (sw_solve(&asked.asked, found, &outcome) < 0)
+			return SW_ENOMEM;
+		run->asked = asked.number;
+		run->solved = true;
+		run->replies[q] = (struct sw_reply){asked.number, asked.print, outcome.status, found->bytes, found->size};
+		if (push(run, (struct sw_event){.kind = SW_EV_ANSWER, .reply = &run->replies[q]}) < 0)
+			return SW_ENOMEM;
+	}
+	return 0;
 }
 
 /* Hands over the events that were gathered, and those that follow from what is decided, until there
@@ -236,6 +264,8 @@ static int step(struct run *run, struct sw_err *err)
 		for (size_t c = 0; c < outcome.command_count; c++)
 			if (obey_one(run, &outcome.commands[c]) < 0)
 				return no_memory(err);
+		if (solve(run) < 0)
+			return no_memory(err);
 	} while (run->events.count > 0);
 	return 0;
 }
@@ -517,6 +547,8 @@ static int prepare(struct run *run, struct sw_err *err)
 	if (sw_heap_reserve(&run->ends, count + 1) < 0 || sw_heap_reserve(&run->pauses, count + 1) < 0 || add_all_waits(run) < 0)
 		return no_memory(err);
 	run->frees = do_most_free(run->brain);
+	if (solve(run) < 0)
+		return no_memory(err);
 	for (uint32_t place = 0; place < count; place++) {
 		if (run->lives.items[place].runs)
 			plan_end(run, place);
@@ -678,6 +710,8 @@ int sw_brain_forecast(struct sw_brain *brain, const struct sw_forecast_config *c
 	sw_vec_free(&run.edges);
 	sw_vec_free(&run.arrays);
 	sw_vec_free(&run.events);
+	for (size_t q = 0; q < SW_QUESTIONS_MAX; q++)
+		sw_pack_release(&run.found[q]);
 	sw_heap_release(&run.ends);
 	sw_heap_release(&run.pauses);
 	if (r < 0)

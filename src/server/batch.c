@@ -27,6 +27,7 @@
 #include "server/polls.h"
 #include "server/recover.h"
 #include "server/snapshots.h"
+#include "server/solvers.h"
 #include "server/soundness.h"
 #include "server/state.h"
 
@@ -470,6 +471,7 @@ static void on_batch(evutil_socket_t fd, short what, void *user)
 		sw_events_send(server);
 		sw_polls_wake(server);
 		sw_logs_wake(server);
+		sw_solvers_consider(server);
 		sw_server_arm(server);
 	}
 	int64_t took_ns = sw_now_boot_ns() - start_ns;

@@ -28,6 +28,7 @@
 #include "server/reload.h"
 #include "server/slices.h"
 #include "server/snapshots.h"
+#include "server/solvers.h"
 #include "server/state.h"
 #include "server/waiting.h"
 
@@ -169,6 +170,7 @@ static int make_loop(struct sw_server *server, struct sw_err *err)
 	r = r < 0 ? r : sw_events_start(server, err);
 	r = r < 0 ? r : sw_nodes_start(server, err);
 	r = r < 0 ? r : sw_forecasts_start(server, err);
+	r = r < 0 ? r : sw_solvers_start(server, err);
 	r = r < 0 ? r : sw_polls_start(server, err);
 	return r < 0 ? r : sw_reload_start(server, err);
 }
@@ -254,6 +256,7 @@ static void stop(struct sw_server *server)
 	sw_conns_stop(server);
 	sw_nodes_stop(server);
 	sw_forecasts_stop(server);
+	sw_solvers_stop(server);
 	sw_polls_stop(server);
 	sw_reload_stop(server);
 	sw_learned_stop(server);
@@ -310,6 +313,7 @@ int sw_controller_run(const struct sw_controller_options *options, struct sw_err
 	int r = start(&server, err);
 	if (r == 0) {
 		tell_ready(&server);
+		sw_solvers_consider(&server);
 		sw_server_arm(&server);
 		if (event_base_dispatch(server.base) < 0)
 			r = sw_err_set(err, SW_EIO, "the event loop failed");

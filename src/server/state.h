@@ -28,6 +28,7 @@
 #include "server/server.h"
 #include "server/slices.h"
 #include "server/snapshots.h"
+#include "server/solvers.h"
 #include "server/tls.h"
 #include "server/tokens.h"
 #include "server/views.h"
@@ -72,6 +73,7 @@ struct sw_server {
 	struct sw_events events;
 	struct sw_node_lists node_lists;
 	struct sw_forecasts *forecasts;
+	struct sw_solvers *solvers;
 	struct sw_polls polls;
 	struct sw_followers followers;
 	sw_machines machines;
