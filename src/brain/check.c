@@ -151,7 +151,7 @@ int sw_brain_check(struct sw_brain *brain, enum sw_record_kind kind, json_t *bod
 	case SW_RECORD_WORLD:
 		return sw_brain_check_world(body, err);
 	case SW_RECORD_ANSWER:
-		return sw_brain_check_answer(body, err);
+		return sw_brain_check_answer(brain, body, err);
 	default:
 		return 0;
 	}

@@ -1,6 +1,8 @@
 /* Answers to the policy's questions, as records: number and fingerprint of the question, what came
  * of it, and the bytes as hexadecimal digits. The policy hears what the record says, so a replay
  * needs no solver. What is open is the engine's affair, and is in its snapshot.
+ *
+ * Invariant: no policy hears bytes that do not have the layout of an answer to its question.
  */
 #include "brain/questions.h"
 
@@ -11,6 +13,7 @@
 #include "api/json.h"
 #include "brain/fold.h"
 #include "brain/record.h"
+#include "solve/solve.h"
 
 struct answer {
 	uint64_t number, print;
@@ -86,11 +89,19 @@ static int read_answer(json_t *body, struct sw_reply *ret_reply, unsigned char *
 	return r;
 }
 
-int sw_brain_check_answer(json_t *body, struct sw_err *err)
+/* To a question that is not open any more it may be what it wants: nothing comes of it. */
+int sw_brain_check_answer(const struct sw_brain *brain, json_t *body, struct sw_err *err)
 {
 	struct sw_reply reply;
+	struct sw_engine_question question;
 	SW_CLEANUP(sw_freep) unsigned char *bytes = NULL;
-	return read_answer(body, &reply, &bytes, err);
+	int r = read_answer(body, &reply, &bytes, err);
+	if (r < 0 || reply.number == 0 || !sw_engine_next_question(brain->engine, reply.number - 1, &question) ||
+	    question.number != reply.number || question.print != reply.print)
+		return r;
+	if (sw_solve_fits(&question.asked, reply.status, reply.bytes, reply.size))
+		return 0;
+	return sw_err_set(err, SW_EINPUT, "an answer record is no answer to question %llu", (unsigned long long)reply.number);
 }
 
 int sw_brain_apply_answer(struct sw_brain *brain, json_t *body, struct sw_err *err)

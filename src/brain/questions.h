@@ -4,7 +4,7 @@
 
 #include "brain/state.h"
 
-int sw_brain_check_answer(json_t *body, struct sw_err *err);
+int sw_brain_check_answer(const struct sw_brain *brain, json_t *body, struct sw_err *err);
 int sw_brain_apply_answer(struct sw_brain *brain, json_t *body, struct sw_err *err);
 
 #endif

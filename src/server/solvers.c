@@ -105,12 +105,20 @@ static void send_answer(struct solver *solver, const struct sw_reply *reply)
 	sw_batch_add(server, op);
 }
 
+static bool is_open(const struct solver *solver, struct sw_engine_question *ret_question)
+{
+	return sw_brain_next_question(solver->server->brain, solver->number - 1, ret_question) && ret_question->number == solver->number &&
+	       ret_question->print == solver->print;
+}
+
 /* As a child left it. What makes no sense is a failure. */
 static struct sw_reply read_result(const struct solver *solver, const struct sw_child_result *result)
 {
+	struct sw_engine_question question;
 	struct sw_reply reply = {.number = solver->number, .print = solver->print, .status = SW_SOLVE_FAILED};
 	const struct head *head = result->map;
-	if (result->size < sizeof *head || head->status > SW_SOLVE_FAILED || result->size - sizeof *head > SW_SOLUTION_BYTES_MAX)
+	if (result->size < sizeof *head || head->status > SW_SOLVE_FAILED || !is_open(solver, &question) ||
+	    !sw_solve_fits(&question.asked, (uint8_t)head->status, head + 1, result->size - sizeof *head))
 		return reply;
 	reply.status = (uint8_t)head->status;
 	reply.bytes = head + 1;
@@ -168,13 +176,6 @@ static void begin(struct solver *solver, const struct sw_engine_question *questi
 	try_later(server);
 }
 
-static bool is_open(const struct sw_server *server, const struct solver *solver)
-{
-	struct sw_engine_question question;
-	return sw_brain_next_question(server->brain, solver->number - 1, &question) && question.number == solver->number &&
-	       question.print == solver->print;
-}
-
 static bool is_worked_on(const struct sw_solvers *solvers, const struct sw_engine_question *question)
 {
 	for (size_t s = 0; s < CHILDREN_MAX; s++)
@@ -186,10 +187,11 @@ static bool is_worked_on(const struct sw_solvers *solvers, const struct sw_engin
 void sw_solvers_consider(struct sw_server *server)
 {
 	struct sw_solvers *solvers = server->solvers;
-	struct sw_engine_question question = {0};
+	struct sw_engine_question question;
 	for (size_t s = 0; s < CHILDREN_MAX; s++)
-		if (solvers->all[s].ended != NULL && !is_open(server, &solvers->all[s]))
+		if (solvers->all[s].ended != NULL && !is_open(&solvers->all[s], &question))
 			end_child(&solvers->all[s], NULL, NULL);
+	question.number = 0;
 	while (sw_brain_next_question(server->brain, question.number, &question)) {
 		struct solver *solver = solvers->all;
 		while (solver < solvers->all + CHILDREN_MAX && is_busy(solver))

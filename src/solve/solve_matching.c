@@ -71,3 +71,27 @@ int sw_solve_matching(const struct sw_question *question, struct sw_pack *answer
 	write_pairs(answer, weights, mates, head.vertices);
 	return 0;
 }
+
+bool sw_solve_matching_fits(const struct sw_question *question, const void *bytes, size_t size)
+{
+	struct sw_matching head;
+	struct sw_matching_found found;
+	bool taken[SW_MATCHING_VERTICES_MAX] = {false};
+	if (question->size < sizeof head || size < sizeof found)
+		return false;
+	memcpy(&head, question->bytes, sizeof head);
+	memcpy(&found, bytes, sizeof found);
+	size_t left = size - sizeof found;
+	if (head.vertices > SW_MATCHING_VERTICES_MAX || found.zero != 0 || left % sizeof(struct sw_matching_pair) != 0 ||
+	    found.pairs != left / sizeof(struct sw_matching_pair))
+		return false;
+	for (uint32_t p = 0, last = 0; p < found.pairs; p++) {
+		struct sw_matching_pair pair;
+		memcpy(&pair, (const unsigned char *)bytes + sizeof found + p * sizeof pair, sizeof pair);
+		if (pair.a >= pair.b || pair.b >= head.vertices || taken[pair.a] || taken[pair.b] || (p > 0 && pair.a <= last))
+			return false;
+		taken[pair.a] = taken[pair.b] = true;
+		last = pair.a;
+	}
+	return true;
+}

@@ -9,6 +9,10 @@
  * is not a problem of its kind it leaves as it is: *ret_outcome says so when it is called. */
 typedef int sw_solver_fn(const struct sw_question *question, struct sw_pack *answer, struct sw_solve_outcome *ret_outcome);
 
+/* As sw_solve_fits(), of a solver that says that it has an answer. */
+typedef bool sw_solver_fits_fn(const struct sw_question *question, const void *bytes, size_t size);
+
 sw_solver_fn sw_solve_matching;
+sw_solver_fits_fn sw_solve_matching_fits;
 
 #endif

@@ -20,6 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (first.status != second.status || first.iterations != second.iterations || answer.size != again.size ||
 	    (answer.size > 0 && memcmp(answer.bytes, again.bytes, answer.size) != 0))
 		abort();
+	if (!sw_solve_fits(&question, first.status, answer.bytes, answer.size))
+		abort();
+	/* And the other way round: any bytes as an answer. */
+	(void)sw_solve_fits(&question, SW_SOLVED, question.bytes, question.size);
 	sw_pack_release(&answer);
 	sw_pack_release(&again);
 	return 0;

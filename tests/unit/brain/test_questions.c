@@ -81,6 +81,25 @@ static void test_failed(void **state)
 	desk_expect_why(desk, 2, "the last failed");
 }
 
+/* Aim: bytes that are no answer to the question never reach the policy: the record is refused, and
+ * the question stays open. */
+static void test_no_answer(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_engine_question question = begin(desk);
+	sw_records records = {0};
+	struct sw_err err = {0};
+	const struct sw_matching_found found = {.pairs = 70000};
+	const struct sw_reply reply = {question.number, question.print, SW_SOLVED, &found, sizeof found};
+	uint64_t before = sw_brain_log_hash(desk->brain);
+	assert_int_equal(sw_brain_propose_answer(&reply, &records, NULL), 0);
+	assert_int_equal(sw_brain_apply_record(desk->brain, desk->now, &records.items[0], NULL, &err), SW_EINPUT);
+	assert_non_null(strstr(err.fact, "no answer to question 1"));
+	sw_records_clear(&records);
+	assert_true(sw_brain_log_hash(desk->brain) == before);
+	assert_true(sw_brain_next_question(desk->brain, 0, &question));
+}
+
 /* Aim: an answer to another question, or a second one, changes nothing. */
 static void test_late(void **state)
 {
@@ -170,7 +189,8 @@ static void test_forecast(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_answered), CASE(test_failed), CASE(test_late), CASE(test_refused), CASE(test_saved), CASE(test_forecast),
+		CASE(test_answered), CASE(test_failed), CASE(test_late),     CASE(test_no_answer),
+		CASE(test_refused),  CASE(test_saved),	CASE(test_forecast),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }

@@ -178,11 +178,42 @@ static void test_again(void **state)
 	}
 }
 
+static bool fits(const struct sw_question *question, uint32_t count, const struct sw_matching_pair *pairs, size_t size)
+{
+	struct {
+		struct sw_matching_found head;
+		struct sw_matching_pair pairs[8];
+	} answer = {.head.pairs = count};
+	memcpy(answer.pairs, pairs, count * sizeof *pairs);
+	return sw_solve_fits(question, SW_SOLVED, &answer, size);
+}
+
+/* Aim: of the bytes that come as an answer, those fit that have its layout and name vertices of
+ * the question, each once and in order; all others do not, and nothing is read beyond their end. */
+static void test_fits(void **state)
+{
+	(void)state;
+	static const struct sw_matching_pair good[] = {{0, 3}, {1, 2}}, wrong[][2] = {{{0, 3}, {1, 4}}, {{0, 3}, {3, 2}}, {{1, 2}, {0, 3}},
+										      {{0, 3}, {1, 3}}, {{0, 0}, {1, 2}}, {{0, 3}, {0, 2}}};
+	struct graph graph = {.head = {.vertices = 4}};
+	const struct sw_question question = question_of(&graph);
+	size_t whole = sizeof(struct sw_matching_found) + sizeof good;
+	assert_true(fits(&question, 2, good, whole));
+	for (size_t size = 0; size < whole; size++)
+		assert_false(fits(&question, 2, good, size));
+	for (size_t w = 0; w < sizeof wrong / sizeof wrong[0]; w++)
+		assert_false(fits(&question, 2, wrong[w], whole));
+	assert_true(sw_solve_fits(&question, SW_SOLVE_FAILED, NULL, 0));
+	assert_false(sw_solve_fits(&question, SW_SOLVE_FAILED, good, 1));
+	assert_false(sw_solve_fits(&question, SW_SOLVED, NULL, 0));
+	assert_false(sw_solve_fits(&question, SW_SOLVE_FAILED + 1, NULL, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_path),	   cmocka_unit_test(test_limit), cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_no_problem), cmocka_unit_test(test_again),
+		cmocka_unit_test(test_no_problem), cmocka_unit_test(test_again), cmocka_unit_test(test_fits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
