@@ -112,10 +112,11 @@ int sw_brain_check_world(const json_t *body, struct sw_err *err)
 static int hold_to(struct sw_brain *brain, const json_t *body, struct sw_err *err)
 {
 	int r = read_body(body, &brain->terms, err);
-	if (r == 0 && brain->crowd != NULL) {
-		struct sw_crowd_rule rule = sw_terms_crowd_rule(&brain->terms);
+	struct sw_crowd_rule rule = sw_terms_crowd_rule(&brain->terms);
+	if (r == 0 && brain->learn != NULL)
+		sw_learn_set_model(brain->learn, &rule.model);
+	if (r == 0 && brain->crowd != NULL)
 		sw_crowd_set_rule(brain->crowd, &rule);
-	}
 	return r;
 }
 

@@ -29,6 +29,12 @@ void sw_learn_refresh(struct sw_learn *learn)
 		learn->fits[kind].stale = true;
 }
 
+void sw_learn_set_model(struct sw_learn *learn, const struct sw_predict_model *model)
+{
+	learn->model = *model;
+	sw_learn_refresh(learn);
+}
+
 uint64_t sw_learn_total(const struct sw_learn *learn)
 {
 	return learn->clock;

@@ -79,6 +79,8 @@ void sw_learn_ask(struct sw_learn *learn, const struct sw_learn_case *about, str
 
 /* The profiles that it predicts from are others now. */
 void sw_learn_refresh(struct sw_learn *learn);
+/* Predictions are made by this model from now on; what was measured stays. */
+void sw_learn_set_model(struct sw_learn *learn, const struct sw_predict_model *model);
 
 /* How many measurements it was given, ever. */
 uint64_t sw_learn_total(const struct sw_learn *learn);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "brain/record.h"
+#include "contention/learn.h"
 #include "unit/brain/desk.h"
 #include "world/world.h"
 
@@ -87,6 +88,41 @@ static void test_restart(void **state)
 	free(name);
 	free(text);
 	sw_pack_release(&pack);
+	sw_brain_free(loaded);
+}
+
+/* Time of a guaranteed job beside an opportunistic one, as it is predicted for people. */
+static uint32_t predict_gated(const struct sw_brain *brain)
+{
+	static const char *const pair[] = {"resnet50", "data2vec"};
+	struct sw_learn_answer answer;
+	sw_learn_ask(brain->learn, &(struct sw_learn_case){SW_WAY_GATE, pair, 2, 0}, &answer);
+	return answer.slow_milli;
+}
+
+/* Aim: what was learned corrects predictions under the gate of the world that is in force, and a
+ * controller that starts anew predicts the same. */
+static void test_lessons_under_a_gate(void **state)
+{
+	struct desk *desk = *state;
+	static const char *const seen[] = {"deepfm", "dlrm"};
+	struct sw_brain *brain = NULL, *loaded = NULL; /* not the desk's: no record has this lesson */
+	struct sw_pack pack = {0};
+	sw_records records = {0};
+	bool adopted = true;
+	assert_int_equal(propose(desk, &root, "base: live\nname: mine\ngate: 1.5\n", &records, NULL), 0);
+	assert_int_equal(sw_brain_new(&desk_config, &brain, NULL), 0);
+	assert_int_equal(sw_learn_add(brain->learn, &(struct sw_learn_case){SW_WAY_GATE, seen, 2, 0}, 1100, 60, NULL), 0);
+	uint32_t before = predict_gated(brain);
+	assert_int_equal(sw_brain_apply_record(brain, desk->now, &records.items[0], NULL, NULL), 0);
+	sw_records_clear(&records);
+	uint32_t after = predict_gated(brain);
+	assert_in_range(after, before + 100, UINT32_MAX);
+	sw_brain_save(brain, &pack);
+	assert_int_equal(sw_brain_load(&desk_config, pack.bytes, pack.size, &loaded, &adopted, NULL), 0);
+	assert_int_equal(predict_gated(loaded), after);
+	sw_pack_release(&pack);
+	sw_brain_free(brain);
 	sw_brain_free(loaded);
 }
 
@@ -196,7 +232,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(test_engine_hears), DESK_TEST(test_stops),   DESK_TEST(test_restart),	     DESK_TEST(test_refused_after_restart),
-		DESK_TEST(test_refused),      DESK_TEST(test_damaged), DESK_TEST(test_earlier_rule),
+		DESK_TEST(test_refused),      DESK_TEST(test_damaged), DESK_TEST(test_earlier_rule), DESK_TEST(test_lessons_under_a_gate),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
