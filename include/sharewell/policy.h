@@ -197,7 +197,7 @@ enum sw_view_change {
 	SW_CHANGE_LEASES = 512,	    /* leases ended */
 	SW_CHANGE_LOSSES = 256,	    /* and some of those stopped by a failure, or by the loss of GPUs */
 	SW_CHANGE_ANSWERS = 1024,   /* solvers answered */
-	SW_CHANGE_ALL = 2047,	    /* after a change of policy */
+	SW_CHANGE_ALL = 2047,	    /* after a change of policy, or of the world */
 	/* A job that found no place may find one now. */
 	SW_CHANGE_ROOM = SW_CHANGE_RELEASES | SW_CHANGE_CAPACITY,
 };

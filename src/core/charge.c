@@ -115,6 +115,8 @@ int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, 
 	    terms->exact_ties != own->exact_ties)
 		return sw_err_set(err, SW_EINPUT,
 				  "this world keeps other things of a run that is stopped, which cannot change while jobs are there");
+	if (sw_terms_differ(terms, own) != NULL)
+		sw_tell_change(engine, SW_CHANGE_ALL);
 	engine->config.terms = *terms;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
 	return 0;

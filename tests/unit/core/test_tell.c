@@ -90,6 +90,27 @@ static void test_changes(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: other terms are a change of everything to a policy that skips decisions without one; the
+ * same terms again are none. */
+static void test_terms_are_a_change(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_listening(&rig);
+	struct sw_terms terms = *sw_engine_terms(rig.engine);
+	rig_tick(&rig, 0);
+	rig_tick(&rig, 1);
+	assert_int_equal(changes, 0);
+	terms.quantum_ns = 60 * SW_NS_PER_S;
+	assert_int_equal(sw_engine_set_terms(rig.engine, &terms, NULL), 0);
+	rig_tick(&rig, 2);
+	assert_int_equal(changes, SW_CHANGE_ALL);
+	assert_int_equal(sw_engine_set_terms(rig.engine, &terms, NULL), 0);
+	rig_tick(&rig, 3);
+	assert_int_equal(changes, 0);
+	rig_close(&rig);
+}
+
 static void tell_shut(struct rig *rig, int64_t at_s, uint64_t mask)
 {
 	rig_event(rig, at_s, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {0}, .mask = mask});
@@ -171,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changes),
+		cmocka_unit_test(test_terms_are_a_change),
 		cmocka_unit_test(test_capacity_of_the_same_size),
 		cmocka_unit_test(test_alarm),
 		cmocka_unit_test(test_again),
