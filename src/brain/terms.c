@@ -76,14 +76,24 @@ int sw_brain_check_terms(const char *name, const struct sw_terms *terms, struct 
 	return SW_EINPUT;
 }
 
+static bool has_jobs(const struct sw_brain *brain)
+{
+	for (uint32_t id = sw_brain_next_known(brain, 0); id != SW_BITMAP_NONE; id = sw_brain_next_known(brain, id + 1))
+		if (!brain->jobs.items[id].is_over)
+			return true;
+	return false;
+}
+
 int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const struct sw_brain_world *world, sw_records *records,
 			   struct sw_err *err)
 {
 	if (user != NULL && !user->is_operator)
 		return sw_err_set(err, SW_EDENIED, "only operators change the world");
 	int r = sw_brain_check_terms(world->name, &world->terms, err);
-	if (r == 0 && brain->world != NULL && world->terms.may_grow != brain->terms.may_grow)
+	if (r == 0 && world->terms.may_grow != brain->terms.may_grow && has_jobs(brain)) {
 		r = sw_err_set(err, SW_EINPUT, "'nodes_join' cannot change while the cluster has jobs");
+		sw_err_hint(err, "It can once no job waits or runs.");
+	}
 	if (r < 0)
 		return r;
 	return sw_record_push(records, SW_RECORD_WORLD,

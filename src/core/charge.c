@@ -117,6 +117,7 @@ int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, 
 				  "this world keeps other things of a run that is stopped, which cannot change while jobs are there");
 	if (sw_terms_differ(terms, own) != NULL)
 		sw_tell_change(engine, SW_CHANGE_ALL);
+	engine->recheck |= own->may_grow && !terms->may_grow;
 	engine->config.terms = *terms;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
 	return 0;

@@ -191,7 +191,7 @@ struct sw_engine {
 	/* jobs that no place suits take any: the policy was thrown out, or changed under jobs
 	 * that it could not place */
 	bool fell_back;
-	bool recheck; /* it was changed: see which jobs can still run */
+	bool recheck; /* it was changed, or no more nodes join: see which jobs can still run */
 	uint32_t idle_decisions, empty_decisions;
 	uint32_t misuses; /* since the last decision without one */
 	char notes[512];

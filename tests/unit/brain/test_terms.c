@@ -154,6 +154,28 @@ static void test_refused(void **state)
 	assert_int_equal(records.count, 0);
 }
 
+/* Aim: whether nodes join may change as long as no job waits or runs, whatever worlds there were
+ * before; with one it may not, not even by the first world. */
+static void test_nodes_join(void **state)
+{
+	struct desk *desk = *state;
+	static const char *const worlds[] = {"base: live\nname: mine\n", "base: live\nname: mine\nnodes_join: false\n"};
+	sw_records records = {0};
+	uint64_t job = desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 64}");
+	for (int round = 0; round < 3; round++) {
+		struct sw_err err = {0};
+		assert_string_equal(desk_state(desk, job), "PD");
+		assert_int_equal(propose(desk, &root, worlds[1], &records, &err), SW_EINPUT);
+		assert_string_equal(err.fact, "'nodes_join' cannot change while the cluster has jobs");
+		assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_CANCEL, "cancel", job, &records, NULL), 0);
+		desk_apply(desk, &records, NULL);
+		put_in_force(desk, worlds[1]);
+		assert_false(sw_engine_terms(desk->brain->engine)->may_grow);
+		put_in_force(desk, worlds[0]);
+		job = desk_submit(desk, "{\"command\": [\"x\"], \"gpus\": 64}");
+	}
+}
+
 /* Aim: a damaged record of a world is not applied. */
 static void test_damaged(void **state)
 {
@@ -233,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(test_engine_hears), DESK_TEST(test_stops),   DESK_TEST(test_restart),	     DESK_TEST(test_refused_after_restart),
 		DESK_TEST(test_refused),      DESK_TEST(test_damaged), DESK_TEST(test_earlier_rule), DESK_TEST(test_lessons_under_a_gate),
+		DESK_TEST(test_nodes_join),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }

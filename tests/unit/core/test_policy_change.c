@@ -121,6 +121,25 @@ static void test_callbacks(void **state)
 	rig_close(&rig);
 }
 
+/* Aim: once no node may join any more, a job that is too large for those that are here is refused;
+ * it does not wait for ever. */
+static void test_nodes_join_no_more(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_engine_config config = {.policy = &sw_policy_fifo, .terms = {.may_grow = true}};
+	rig_open(&rig, four_gpus, 2, config, NULL);
+	uint32_t small = rig_submit_plain(&rig, 0, 2, 10), large = rig_submit_plain(&rig, 0, 8, 10);
+	assert_int_equal(rig_state(&rig, large), SW_JOB_WAITING);
+	config.terms.may_grow = false;
+	assert_int_equal(sw_engine_set_terms(rig.engine, &config.terms, NULL), 0);
+	rig_tick(&rig, 1);
+	assert_int_equal(rig_state(&rig, large), SW_JOB_REFUSED);
+	assert_int_equal(rig_command(&rig, SW_CMD_REFUSE, large)->reason, SW_REASON_NO_SUCH_PLACE);
+	assert_true(rig_runs(&rig, small));
+	rig_close(&rig);
+}
+
 /* Aim: misuses in a row of decisions add up; one decision without any forgives them all. */
 static void test_misuse_limit(void **state)
 {
@@ -416,6 +435,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_callbacks),
+		cmocka_unit_test(test_nodes_join_no_more),
 		cmocka_unit_test(test_misuse_limit),
 		cmocka_unit_test(test_thrown_out_in_midstream),
 		cmocka_unit_test(test_no_fallback),
