@@ -447,8 +447,8 @@ struct sw_wish {
 	uint8_t evict;	 /* enum sw_evict */
 	struct sw_where where;
 	/* A lease: at this moment, which is to come, the policy hears `expired` and decides; from
-	 * then on the run is protected no more. It goes on until it is stopped. 0: none; of a
-	 * running job: as it was. */
+	 * then on the run is protected by the quantum alone, however often it was preempted. It
+	 * goes on until it is stopped. 0: none; of a running job: as it was. */
 	sw_ns until;
 };
 

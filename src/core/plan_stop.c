@@ -21,7 +21,8 @@ bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *jo
 	if (job->seen.state == SW_JOB_RUNNING && sw_ledger_touches_closed(&engine->ledger, job->parts))
 		return true;
 	bool expired = job->seen.until <= engine->now;
-	sw_ns needed = expired ? 0 : protected_for(engine, &job->seen);
+	/* The minimum run time is the operator's, whatever lease the policy gave. */
+	sw_ns needed = expired ? engine->config.terms.quantum_ns : protected_for(engine, &job->seen);
 	/* Its start may be of this very step: it names parts that a stop or a move could drop. */
 	if (needed == 0 && engine->went_on)
 		needed = 1;

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "core/state.h"
 #include "scripted.h"
 
 static uint32_t expired_count;
@@ -57,13 +58,17 @@ static void stop_first(struct sw_plan *plan)
 }
 
 /* Aim: the engine wakes at the end of a lease, the policy hears of it once, and the run, which goes
- * on, may be stopped though its quantum is not over. */
+ * on, may be stopped then though many preemptions protect it for longer. */
 static void test_lease_ends(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_leasing(&rig, 1000 * SW_NS_PER_S);
+	open_leasing(&rig, 0);
+	struct sw_terms terms = *sw_engine_terms(rig.engine);
+	terms.preemption_cost_ns = 1000 * SW_NS_PER_S;
+	assert_int_equal(sw_engine_set_terms(rig.engine, &terms, NULL), 0);
 	rig_submit_plain(&rig, 0, 1, 500);
+	rig.engine->jobs.items[0].seen.preemptions = SW_PREEMPTIONS_PER_STEP;
 	run_script(&rig, 1, start_for_ten);
 	assert_int_equal(rig.step.wake_at, 11 * SW_NS_PER_S);
 	run_script(&rig, 5, stop_too_soon);
@@ -76,6 +81,23 @@ static void test_lease_ends(void **state)
 	assert_int_equal(rig_job(&rig, 0)->until, SW_TIME_NEVER);
 	rig_tick(&rig, 20);
 	assert_int_equal(expired_count, 1);
+	rig_close(&rig);
+}
+
+/* Aim: the minimum run time is the operator's: a lease that ends before it does not undercut it,
+ * and the engine wakes when it is over. */
+static void test_lease_does_not_undercut_the_quantum(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_leasing(&rig, 60 * SW_NS_PER_S);
+	rig_submit_plain(&rig, 0, 1, 500);
+	run_script(&rig, 1, start_for_ten);
+	run_script(&rig, 11, stop_too_soon);
+	assert_int_equal(expired_count, 1);
+	assert_int_equal(rig.step.wake_at, 61 * SW_NS_PER_S);
+	run_script(&rig, 61, stop_first);
+	assert_false(rig_runs(&rig, 0));
 	rig_close(&rig);
 }
 
@@ -206,6 +228,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lease_ends),
+		cmocka_unit_test(test_lease_does_not_undercut_the_quantum),
 		cmocka_unit_test(test_lease_is_renewed),
 		cmocka_unit_test(test_no_lease_without_a_run),
 		cmocka_unit_test(test_saved),
