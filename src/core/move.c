@@ -211,10 +211,12 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 
 void sw_move_lose(struct sw_engine *engine, struct sw_core_job *job)
 {
-	if (job->seen.no_restart)
+	if (job->seen.no_restart) {
 		sw_engine_lose(engine, job);
-	else
-		sw_move_begin_anew(engine, job);
+		return;
+	}
+	sw_move_begin_anew(engine, job);
+	job->seen.restarts++;
 }
 
 /* Jobs that were given these GPUs of the node since the run began to leave them wait again. Those
