@@ -95,6 +95,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 		.placement = values->placement,
 		.plugin = plugin,
 		.world = world,
+		.world_named = values->world != NULL,
 		.failures = failures,
 		.profiles = profiles,
 		.validate_every = (uint32_t)values->validate_every,

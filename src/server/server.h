@@ -74,6 +74,7 @@ struct sw_controller_options {
 	/* its terms; one that an operator chose later stays. NULL: those before
 	 * worlds were in the journal */
 	const struct sw_world *world;
+	bool world_named;		/* the operator named it at this start: says so where it stays out of force */
 	const struct sw_policy *plugin; /* a policy beside the built-in ones; NULL: none */
 	uint64_t seed;
 	sw_ns silence_ns;		  /* so long after its last answer a node counts as unreachable; 30 s */

@@ -107,5 +107,8 @@ int sw_server_begin_world(struct sw_server *server, sw_records *records, struct 
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	const struct sw_terms terms = sw_world_terms(world);
 	bool same = strcmp(text, world->text) == 0 && sw_terms_differ(&terms, sw_brain_terms(server->brain)) == NULL;
+	if (chosen && !same && server->options->world_named)
+		sw_server_note(server, "the world '%s' is not in force: an operator chose '%s', which stays; 'sharewell world' changes it",
+			       world->name, name);
 	return chosen || same ? 0 : propose(server, NULL, world->name, world, records, err);
 }
