@@ -16,11 +16,13 @@
  *     lowered below what they held;
  *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for
  *     every alarm before its slack is over; only living jobs have alarms;
- *  7. the order lists every job that competes, in the set its state says, sorted and marked;
+ *  7. the order lists every job that competes, in the set its state says, sorted and marked; jobs
+ *     that keep off a node are counted;
  *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger
  *     marks exactly these GPUs;
  *  9. of these, exactly those whose owners let them be suspended where they run stand at their home
- *     in a world that keeps no state: the ledger counts what they hold there;
+ *     in a world that keeps no state: the ledger counts what they hold there; living jobs whose
+ *     owners say how they may be stopped are counted, and those of them that could stand;
  * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of
  *     its node as it holds there; its driver was told so when it began to, or later;
  * 11. a policy's list leads from its first job to its last and back, and has no job that has ended;

@@ -163,7 +163,7 @@ struct sw_engine {
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t leavers;  /* jobs whose runs are on their way to other GPUs */
-	uint32_t avoiders; /* jobs that keep off a node, at most */
+	uint32_t avoiders; /* known jobs that keep off a node */
 	uint32_t ruled;	   /* living jobs whose owners say how they may be stopped */
 	/* there was one since the start or the load; not saved, since marks matter
 	 * only while there is one */

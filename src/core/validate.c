@@ -143,23 +143,44 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 		sw_ledger_set_shut(derived, n, engine->ledger.nodes[n].shut);
 	}
 	int r = 0;
-	uint32_t paused = 0, leavers = 0;
-	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
+	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
-		paused += engine->jobs.items[id].seen.paused;
-		leavers += engine->jobs.items[id].leaves != 0;
-	}
 	/* Last: one that stands may turn out to hold what others have. */
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
 		sw_ledger_stand(derived, engine->jobs.items[id].stands, sw_engine_standing_share(&engine->jobs.items[id]), true);
-	if (r == 0 && paused != engine->paused)
-		r = sw_err_set(err, SW_EBUG, "engine invariant 4: %u jobs are paused, the count says %u", paused, engine->paused);
-	if (r == 0 && leavers != engine->leavers)
-		r = sw_err_set(err, SW_EBUG, "engine invariant 10: %u runs are on their way, the count says %u", leavers, engine->leavers);
 	if (r == 0)
 		r = sw_ledger_matches(&engine->ledger, derived, err);
 	derived->parts = NULL;
 	return r;
+}
+
+static int check_counts(const struct sw_engine *engine, struct sw_err *err)
+{
+	struct {
+		const char *what;
+		int invariant;
+		uint32_t kept, found;
+	} counts[] = {
+		{"jobs are paused", 4, engine->paused, 0},
+		{"jobs keep off a node", 7, engine->avoiders, 0},
+		{"living jobs have a rule for stops", 9, engine->ruled, 0},
+		{"living jobs could stand where they run", 9, engine->standers, 0},
+		{"runs are on their way", 10, engine->leavers, 0},
+	};
+	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
+		const struct sw_core_job *job = &engine->jobs.items[id];
+		bool lives = job->seen.state <= SW_JOB_RUNNING;
+		counts[0].found += job->seen.paused;
+		counts[1].found += job->avoid != UINT32_MAX;
+		counts[2].found += lives && job->seen.stop_rule != SW_STOP_AS_WORLD;
+		counts[3].found += lives && sw_rule_suspends(&job->seen) && !engine->config.terms.keeps_state;
+		counts[4].found += job->leaves != 0;
+	}
+	for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+		if (counts[c].found != counts[c].kept)
+			return sw_err_set(err, SW_EBUG, "engine invariant %d: %u %s, the count says %u", counts[c].invariant,
+					  counts[c].found, counts[c].what, counts[c].kept);
+	return 0;
 }
 
 static int check_leases(const struct sw_engine *engine, struct sw_err *err)
@@ -205,6 +226,8 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 	else
 		r = check_jobs(engine, &derived, err);
 	sw_ledger_release(&derived);
+	if (r == 0)
+		r = check_counts(engine, err);
 	if (r == 0)
 		r = check_order(engine, err);
 	if (r == 0)

@@ -201,6 +201,172 @@ static void test_order(void **state)
 	rig_close(&rig);
 }
 
+/* Job 0 is suspended on GPU 0. Jobs 1 and 2 run on GPUs 1 and 2; job 1 is on its way to GPU 3. */
+static void open_live(struct rig *rig)
+{
+	static const struct sw_topology_node four_gpus[] = {RIG_NODE(0, 4)};
+	struct sw_job_spec spec = rig_spec(1, 1000);
+	struct sw_event keeps, move;
+	spec.prefers_home = true;
+	spec.stop_rule = SW_STOP_SUSPEND;
+	rig_open(rig, four_gpus, 1,
+		 (struct sw_engine_config){.policy = &sw_policy_srtf, .placement = &sw_placement_pack, .terms.moves = SW_MOVES_RESTART},
+		 NULL);
+	for (uint32_t id = 0; id < 3; id++) {
+		rig_submit(rig, 0, &spec);
+		rig_event(rig, 0, rig_answer(rig, SW_EV_BEGUN, id));
+	}
+	keeps = rig_answer(rig, SW_EV_KEEPS, 0);
+	keeps.gpus = 1;
+	keeps.frees = true;
+	rig_event(rig, 1, keeps);
+	rig_event(rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {0}});
+	move = rig_answer(rig, SW_EV_MOVE, 1);
+	move.mask = 8;
+	rig_event(rig, 3, move);
+	assert_int_equal(job_at(rig, 0)->stands, job_at(rig, 0)->home);
+	assert_int_equal(job_at(rig, 1)->leaves, 2);
+}
+
+/* Aim: invariant 8: only a job that is off its GPUs and prefers them has a home, which the ledger
+ * marks. */
+static void test_homes(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_live(&rig);
+	job_at(&rig, 0)->prefers_home = false;
+	expect_broken(&rig, "invariant 8");
+	job_at(&rig, 0)->prefers_home = true;
+	job_at(&rig, 2)->home = job_at(&rig, 2)->parts;
+	expect_broken(&rig, "invariant 8");
+	job_at(&rig, 2)->home = SW_NO_PART;
+	sw_ledger_mark_home(&rig.engine->ledger, job_at(&rig, 0)->home, false);
+	expect_broken(&rig, "is the home of others");
+	sw_ledger_mark_home(&rig.engine->ledger, job_at(&rig, 0)->home, true);
+	expect_whole(&rig);
+	rig_close(&rig);
+}
+
+/* Aim: invariant 9: a run stands at its home where its owner lets it, and nowhere else, and the
+ * ledger and the counts say so. */
+static void test_standing(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_live(&rig);
+	uint32_t stands = job_at(&rig, 0)->stands;
+	job_at(&rig, 0)->stands = SW_NO_PART;
+	expect_broken(&rig, "invariant 9");
+	job_at(&rig, 0)->stands = stands;
+	job_at(&rig, 0)->seen.stop_rule = SW_STOP_RESTART;
+	expect_broken(&rig, "invariant 9");
+	job_at(&rig, 0)->seen.stop_rule = SW_STOP_SUSPEND;
+	sw_ledger_stand(&rig.engine->ledger, stands, sw_engine_standing_share(job_at(&rig, 0)), false);
+	expect_broken(&rig, "");
+	sw_ledger_stand(&rig.engine->ledger, stands, sw_engine_standing_share(job_at(&rig, 0)), true);
+	uint32_t *const counts[] = {&rig.engine->standers, &rig.engine->ruled};
+	for (size_t c = 0; c < 2; c++) {
+		--*counts[c];
+		expect_broken(&rig, "invariant 9");
+		++*counts[c];
+	}
+	expect_whole(&rig);
+	rig_close(&rig);
+}
+
+/* Aim: invariant 10: a run that is on its way has begun, leaves as many other GPUs as it holds, and
+ * its driver was told; such runs are counted. */
+static void test_moves(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_live(&rig);
+	static const uint64_t wrong[] = {8, 5, 16}; /* where it is, two, none of the node's */
+	for (size_t w = 0; w < 3; w++) {
+		job_at(&rig, 1)->leaves = wrong[w];
+		expect_broken(&rig, "invariant 10");
+	}
+	job_at(&rig, 1)->leaves = 2;
+	job_at(&rig, 1)->begun = false;
+	expect_broken(&rig, "invariant 10");
+	job_at(&rig, 1)->begun = true;
+	job_at(&rig, 1)->told_at = job_at(&rig, 1)->move_at - 1;
+	expect_broken(&rig, "invariant 10");
+	job_at(&rig, 1)->told_at = job_at(&rig, 1)->move_at;
+	job_at(&rig, 2)->told_at = 1;
+	expect_broken(&rig, "invariant 10");
+	job_at(&rig, 2)->told_at = 0;
+	rig.engine->leavers++;
+	expect_broken(&rig, "invariant 10");
+	rig.engine->leavers--;
+	expect_whole(&rig);
+	rig_close(&rig);
+}
+
+static void list_job(struct sw_view *view, const struct sw_job *job)
+{
+	sw_list_append(view, 0, job);
+}
+
+static sw_ns decide_nothing(struct sw_plan *plan)
+{
+	(void)plan;
+	return SW_TIME_NEVER;
+}
+
+static const struct sw_policy listing = {.abi = SW_POLICY_ABI,
+					 .name = "listing",
+					 .about = "keeps a list and starts nothing",
+					 .list_count = 1,
+					 .submit = list_job,
+					 .decide = decide_nothing};
+
+/* Aim: invariant 11: a policy's list leads from its first job to its last and back, and has none
+ * that has ended. */
+static void test_policy_lists(void **state)
+{
+	(void)state;
+	struct rig rig;
+	rig_open(&rig, two_by_two, 2, (struct sw_engine_config){.policy = &listing}, NULL);
+	for (int j = 0; j < 3; j++)
+		rig_submit_plain(&rig, 0, 1, 100);
+	/* The first and the last of the list; before and after each job; by numbers from 1 on. */
+	uint32_t *ends = rig.engine->policy_state, *links = (uint32_t *)(void *)rig.engine->job_states;
+	const struct {
+		uint32_t *at, value;
+	} breaks[] = {{&ends[0], 2}, {&ends[1], 2}, {&links[1], 3}, {&links[2], 0}, {&links[5], 1}};
+	for (size_t b = 0; b < sizeof breaks / sizeof *breaks; b++) {
+		uint32_t kept = *breaks[b].at;
+		*breaks[b].at = breaks[b].value;
+		expect_broken(&rig, "invariant 11");
+		*breaks[b].at = kept;
+		expect_whole(&rig);
+	}
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_CANCEL, .job = {2}});
+	expect_whole(&rig);
+	ends[1] = links[3] = 3;
+	links[4] = 2;
+	expect_broken(&rig, "invariant 11");
+	rig_close(&rig);
+}
+
+/* Aim: jobs that keep off a node are counted: a cluster that shrinks looks for as many. */
+static void test_avoiders(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_busy(&rig, &sw_policy_srtf);
+	uint32_t job = rig_submit_plain(&rig, 2, 1, 1000);
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_CHANGE, .job = {job}, .avoid = 1});
+	assert_int_equal(rig.engine->avoiders, 1);
+	rig.engine->avoiders--;
+	expect_broken(&rig, "invariant 7");
+	rig.engine->avoiders++;
+	expect_whole(&rig);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -211,6 +377,11 @@ int main(void)
 		cmocka_unit_test(test_accounts),
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_homes),
+		cmocka_unit_test(test_standing),
+		cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_policy_lists),
+		cmocka_unit_test(test_avoiders),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
