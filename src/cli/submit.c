@@ -153,27 +153,59 @@ static bool policy_stops(struct sw_client *client)
 	return policy != NULL && policy->order != NULL && policy->order->preemptive;
 }
 
+/* The rule of the cluster's world for jobs of this class that say none; the usual one where that
+ * is not known. */
+static const char *world_rule(struct sw_client *client, bool is_opportunistic, json_t **answer)
+{
+	struct sw_err ignored = {0};
+	if (*answer == NULL)
+		(void)sw_client_get(client, "/v1/world", answer, &ignored);
+	return is_opportunistic ? sw_cli_text(json_object_get(*answer, "terms"), "opportunistic_stop", "suspend")
+				: sw_cli_text(json_object_get(*answer, "terms"), "guaranteed_stop", "suspend_if_free");
+}
+
+/* What a plain job that says nothing may not expect of this rule; NULL: there is no such thing. */
+static const char *surprise_of(const char *rule, bool is_opportunistic)
+{
+	if (strcmp(rule, "requeue") == 0)
+		return "it may be stopped for others and starts anew then, as this cluster's world says; with --preempt suspend it keeps "
+		       "its work";
+	if (is_opportunistic)
+		return NULL;
+	if (strcmp(rule, "suspend") == 0)
+		return "it may be suspended for others, and goes on later; --preempt never rules that out";
+	return strcmp(rule, "suspend_if_free") == 0 ? "it may be suspended for others, and goes on later, where its GPU memory can move "
+						      "to the host; --preempt never rules that out"
+						    : NULL;
+}
+
 /* What follows from the rule by which a job may be stopped, in one line, where the owner may have
  * expected something else. That is a job that asks for lent GPUs and never gets them. For a person
- * at a terminal it is also one that says nothing under a policy that would stop jobs. */
+ * at a terminal it is also one that says nothing and would be stopped. */
 static void note_rule(struct sw_client *client, const json_t *jobs)
 {
+	SW_JSON *world = NULL;
 	const char *plain = NULL;
+	bool is_terminal = sw_cli_terminal(stderr).is_terminal, makes_way = false;
 	for (size_t i = 0; i < (json_is_array(jobs) ? json_array_size(jobs) : 1); i++) {
 		const json_t *job = json_is_array(jobs) ? json_array_get(jobs, i) : jobs;
 		const char *class_name = sw_cli_text(job, "class", "guaranteed"), *rule = rule_of(job);
-		bool is_auto = strcmp(class_name, "auto") == 0;
-		if (rule != NULL ? strcmp(rule, "never") == 0 : is_auto) {
+		bool is_auto = strcmp(class_name, "auto") == 0, is_opportunistic = strcmp(class_name, "opportunistic") == 0;
+		bool is_said = rule != NULL;
+		if (!is_said && !is_auto && !is_terminal)
+			continue;
+		rule = is_said ? rule : world_rule(client, is_opportunistic, &world);
+		if ((is_said || is_auto) && (strcmp(rule, "never") == 0 || strcmp(rule, "suspend_if_free") == 0)) {
 			sw_cli_print_note("it runs on GPUs of its own alone, never on lent ones; with --preempt suspend or requeue it "
 					  "would run there "
 					  "and make way");
 			return;
 		}
-		if (rule == NULL && strcmp(class_name, "guaranteed") == 0)
-			plain = "it may be suspended for others, and goes on later, where its GPU memory can move to the host; --preempt "
-				"never rules that out";
+		const char *found = is_said ? NULL : surprise_of(rule, is_opportunistic);
+		plain = found != NULL ? found : plain;
+		makes_way |= found != NULL && (is_opportunistic || is_auto);
 	}
-	if (plain != NULL && sw_cli_terminal(stderr).is_terminal && policy_stops(client))
+	if (plain != NULL && is_terminal && (makes_way || policy_stops(client)))
 		sw_cli_print_note("%s", plain);
 }
 
@@ -264,13 +296,11 @@ const struct sw_cli_command sw_cli_submit = {
 	.about = "submit a job: a command, a script, or a job file",
 	.text = "The job runs where you are and with your environment. Options end at the command; '--' before it makes sure of that. In a "
 		"script, lines that begin with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line "
-		"win.\n\nA "
-		"running job is never stopped so that it loses work, unless you allow that. Unless told, it may be suspended where the GPU "
-		"runtime can move its GPU memory to the host. It stands still then, and goes on where it was. Where that cannot be, it "
-		"runs "
-		"to its end. --preempt suspend, the rule of opportunistic jobs: it may stand still in any case. --preempt requeue: it gets "
-		"its signal and its grace time and starts anew. --preempt never: it runs to its end. Only jobs with suspend or requeue run "
-		"on GPUs that are lent. With --no-requeue a job is never started a second time.",
+		"win.\n\n--preempt says how a running job may be stopped for others. With suspend it stands still, and goes on where it "
+		"was. With requeue it gets its signal and its grace time, and starts anew. With never it runs to its end. Unless told, it "
+		"is as the cluster's world says ('sharewell world'). Mostly that is suspend, of guaranteed jobs only where the GPU runtime "
+		"can move the GPU memory to the host. Only jobs with suspend or requeue run on GPUs that are lent. With --no-requeue a job "
+		"is never started a second time.",
 	.takes_job = true,
 	.words_follow = true,
 	SW_CLI_OPTIONS(options),

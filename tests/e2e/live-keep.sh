@@ -81,6 +81,27 @@ said $? 'hears what its rule means' out err
 holds 'one that says its rule' at_terminal submit --preempt suspend --hold -- true
 ! out_has 'note:'
 said $? 'hears nothing' out err
+# That of a job that says none is the world's.
+cat >rules.yaml <<'YAML'
+base: live
+name: rules
+stops: {guaranteed: requeue, opportunistic: requeue}
+YAML
+works 'a world in which jobs are stopped and start anew' '' world rules.yaml
+for class in guaranteed opportunistic; do
+	holds "a person who submits a plain $class job" at_terminal submit --class "$class" --hold -- true
+	out_has 'note: it may be stopped for others and starts anew then'
+	said $? 'hears that its work would be lost' out err
+done
+run submit --class auto --hold -- true
+[ "$status" -eq 0 ] && ! err_has 'never on lent ones'
+said $? 'one that would run on lent GPUs does, and hears nothing' out err
+sed -i 's/guaranteed: requeue/guaranteed: never/' rules.yaml
+works 'a world in which guaranteed jobs run to their end' '' world rules.yaml
+holds 'a person who submits one' at_terminal submit --hold -- true
+! out_has 'note:'
+said $? 'hears nothing' out err
+works 'back to the usual world' '' world live
 works 'under a policy that stops nobody' '' policy fifo
 holds 'a plain one' at_terminal submit --hold -- true
 ! out_has 'note:'
