@@ -517,10 +517,10 @@ static inline struct sw_where sw_in_parts(const struct sw_split *split)
  * A running job gets another lease (`until`, also beside what follows), moves to where a rule
  * (sw_by) or a node (sw_on) has another place for it now, is resized (`gpus`; it may move), or
  * both. SW_NO_ROOM: it stays as it is. Live, one that keeps its node and its number of GPUs goes
- * on where that can be (docs/gpu.md); others are stopped and started. An opportunistic one
- * becomes a guaranteed one for the rest of its run (SW_AS_GUARANTEED and nothing else but
- * `evict`): in place where no guaranteed job holds the compute, else it moves to where it would
- * start.
+ * on where that can be (docs/gpu.md); others are stopped and started. SW_KEPT: the owner of the
+ * job allows no such stop. An opportunistic one becomes a guaranteed one for the rest of its run
+ * (SW_AS_GUARANTEED and nothing else but `evict`): in place where no guaranteed job holds the
+ * compute, else it moves to where it would start.
  *
  * SW_MISUSE: fields that contradict one another (evicting for a job that is promised nothing, or
  * from exact GPUs), or a wish for which there is nothing to do. */

@@ -96,15 +96,16 @@ const char *sw_engine_move_obstacle(const struct sw_engine *engine, struct sw_jo
 	return find_obstacle(engine, job, parts, same_node ? engine->ledger.parts[parts].node : to.node.v, to.mask);
 }
 
-/* Whether another job of the plan leaves some of these GPUs. The two could wait for each other. */
-static bool is_in_the_way(const struct sw_plan *plan, const struct sw_plan_entry *own, const struct sw_part *to)
+/* Whether another job of the plan leaves some of these GPUs. The two could wait for each other.
+ * While the plan is made, that is also one that is stopped: it may be put elsewhere yet. */
+static bool is_in_the_way(const struct sw_plan *plan, const struct sw_plan_entry *own, const struct sw_part *to, bool is_made)
 {
 	const struct sw_engine *engine = plan->engine;
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		const struct sw_plan_entry *entry = &plan->entries.items[e];
 		const struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
-		if (entry == own || entry->before.state != SW_JOB_RUNNING || job->seen.state != SW_JOB_RUNNING ||
-		    job->parts == entry->parts_before)
+		if (entry == own || entry->before.state != SW_JOB_RUNNING || job->parts == entry->parts_before ||
+		    (is_made && job->seen.state != SW_JOB_RUNNING))
 			continue;
 		for (uint32_t p = entry->parts_before; p != SW_NO_PART; p = engine->ledger.parts[p].next)
 			if (engine->ledger.parts[p].node == to->node && (engine->ledger.parts[p].mask & to->mask) != 0)
@@ -113,14 +114,24 @@ static bool is_in_the_way(const struct sw_plan *plan, const struct sw_plan_entry
 	return false;
 }
 
-bool sw_move_goes_on(const struct sw_plan *plan, const struct sw_plan_entry *entry)
+static bool goes_on_at(const struct sw_plan *plan, const struct sw_plan_entry *entry, uint32_t parts, bool is_made)
 {
 	const struct sw_engine *engine = plan->engine;
 	const struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
-	const struct sw_part *to = &engine->ledger.parts[job->parts];
+	const struct sw_part *to = &engine->ledger.parts[parts];
 	if (job->seen.cannot_pause || engine->now < job->move_at || to->next != SW_NO_PART || to->split_bytes != 0)
 		return false;
-	return find_obstacle(engine, job, entry->parts_before, to->node, to->mask) == NULL && !is_in_the_way(plan, entry, to);
+	return find_obstacle(engine, job, entry->parts_before, to->node, to->mask) == NULL && !is_in_the_way(plan, entry, to, is_made);
+}
+
+bool sw_move_goes_on(const struct sw_plan *plan, const struct sw_plan_entry *entry)
+{
+	return goes_on_at(plan, entry, plan->engine->jobs.items[entry->before.id.v].parts, true);
+}
+
+bool sw_move_would_go_on(const struct sw_plan *plan, const struct sw_plan_entry *entry, uint32_t parts)
+{
+	return goes_on_at(plan, entry, parts, false);
 }
 
 /* ---- moves */

@@ -1,8 +1,14 @@
-/* A running job in another place, or of another size. */
+/* A running job in another place, or of another size.
+ *
+ * One whose owner allows no stop, or only that it stands where it is, is moved where its run goes
+ * on: to other GPUs of its node. That is seen when it is put there. No later wish of the same plan
+ * can change it, since it takes no GPU that another run of this plan has given up.
+ */
 #include "core/state.h"
 
-/* Lifts the job and puts it elsewhere or with another size; back where it was if that fails. */
-static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where)
+/* Lifts the job and puts it elsewhere or with another size; back where it was if that fails.
+ * `in_its_run`: in no other way. */
+static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where, bool in_its_run)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job held = *job;
@@ -23,18 +29,24 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 		sw_plan_let_go(plan, job, parts);
 		found = false;
 	}
+	bool returns = found && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before);
+	bool would_stop = found && in_its_run && !returns && !sw_move_would_go_on(plan, entry, parts);
+	if (would_stop) {
+		sw_plan_let_go(plan, job, parts);
+		found = false;
+	}
 	uint32_t target = found ? parts : held.parts;
 	sw_ledger_take(&engine->ledger, target, sw_share_of(&job->seen));
 	if (!found) { /* it never left */
 		sw_engine_set_running(engine, job, held.seen.gpus_held, target);
 		job->seen = held.seen;
 		job->clock = held.clock;
-		return allowed ? SW_NO_ROOM : SW_OVER_QUOTA;
+		return would_stop ? SW_KEPT : allowed ? SW_NO_ROOM : SW_OVER_QUOTA;
 	}
 	if (held.parts != entry->parts_before)
 		sw_plan_let_go(plan, job, held.parts);
 	/* Back where it was before this decision: then it has not moved. */
-	if (entry->before.state == SW_JOB_RUNNING && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before)) {
+	if (entry->before.state == SW_JOB_RUNNING && returns) {
 		sw_ledger_drop_parts(&engine->ledger, parts);
 		target = entry->parts_before;
 	}
@@ -42,12 +54,22 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	return SW_YES;
 }
 
+/* Whether its run may be able to go, which is not to be stopped. */
+static bool may_go_in_its_run(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus)
+{
+	return engine->config.terms.moves == SW_MOVES_RESTART && job->begun && job->keeps != SW_KEEPS_NOT && gpus == job->seen.gpus_held;
+}
+
 enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where)
 {
+	struct sw_engine *engine = plan->engine;
 	if (job->seen.paused)
 		return SW_NO_ROOM;
-	enum sw_answer answer = sw_plan_may_go(plan->engine, job);
+	enum sw_answer answer = sw_plan_may_go(engine, job);
+	bool in_its_run = answer == SW_KEPT && may_go_in_its_run(engine, job, gpus);
+	if (in_its_run)
+		answer = sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 	if (answer != SW_YES)
 		return answer;
-	return sw_plan_may_move(plan->engine) ? move(plan, job, gpus, where) : SW_NO_ROOM;
+	return sw_plan_may_move(engine) ? move(plan, job, gpus, where, in_its_run) : SW_NO_ROOM;
 }

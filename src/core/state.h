@@ -399,6 +399,8 @@ int sw_change_recheck(struct sw_engine *engine);
 void sw_move_on_wish(struct sw_engine *engine, struct sw_core_job *job, uint64_t mask);
 /* Whether a job that the plan puts elsewhere comes there in the run that it is. */
 bool sw_move_goes_on(const struct sw_plan *plan, const struct sw_plan_entry *entry);
+/* The same of one that is to be put on these parts, whatever else this plan still does. */
+bool sw_move_would_go_on(const struct sw_plan *plan, const struct sw_plan_entry *entry, uint32_t parts);
 /* It holds its new GPUs: the run sets out. */
 void sw_move_begin(struct sw_engine *engine, struct sw_core_job *job, uint64_t from, enum sw_reason reason);
 void sw_move_arrive(struct sw_engine *engine, struct sw_core_job *job);
@@ -494,8 +496,8 @@ static inline enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const st
 		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN && job->split_milli == 0 ? SW_TOO_SOON : SW_KEPT;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 }
-/* The same for another place or size. Where that takes a stop and a start, only a job that may
- * start anew is moved. */
+/* The same for another place or size, by a stop and a start where the world moves runs so: only a
+ * job that may start anew goes. */
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether a policy may have running jobs elsewhere. */
 static inline bool sw_plan_may_move(const struct sw_engine *engine)

@@ -367,10 +367,10 @@ static int check_start(struct sw_soak_books *books, const struct sw_engine *engi
 	return r;
 }
 
-/* A run whose lease has ended is not protected. */
+/* Whatever lease it has. */
 static bool is_protected(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
-	return books->now - entry->since < books->config->terms.quantum_ns && entry->until > books->now;
+	return books->now - entry->since < books->config->terms.quantum_ns;
 }
 
 static int check_stop(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
@@ -636,7 +636,5 @@ int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *eng
 	int r = check_jobs(books, engine, err);
 	r = r < 0 ? r : check_questions(books, engine, err);
 	r = r < 0 ? r : check_gpus(books, engine, err);
-	for (uint32_t j = 0; r == 0 && j < books->count; j++)
-		books->jobs[j].until = sw_engine_job(engine, (struct sw_job_id){j})->until;
 	return r < 0 ? r : check_hosts(books, engine, err);
 }

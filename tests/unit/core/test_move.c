@@ -66,6 +66,32 @@ static void move_second(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_YES);
 }
 
+static void move_second_in_vain(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_KEPT);
+}
+
+static void move_second_too_soon(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_by(NULL))), SW_TOO_SOON);
+}
+
+/* Of another size or on another node it would start anew. */
+static void move_second_by_a_stop(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.gpus = 2)), SW_KEPT);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_on((struct sw_node_id){1}))), SW_KEPT);
+	assert_int_equal(job_of(plan, 1)->state, SW_JOB_RUNNING);
+}
+
+/* The first leaves GPU 0 to the second, and is to have one again. */
+static void follow_a_stop(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+	move_second_in_vain(plan);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+}
+
 static void move_both(struct sw_plan *plan)
 {
 	for (uint32_t id = 1; id <= 2; id++)
@@ -86,6 +112,87 @@ static void assert_two_runs(struct rig *rig, uint32_t id, uint32_t epoch)
 	assert_true(stop != NULL && start != NULL && rig_command(rig, SW_CMD_MOVE, id) == NULL);
 	assert_int_equal(stop->reason, SW_REASON_MOVED);
 	assert_int_equal(start->epoch, epoch);
+}
+
+static const struct {
+	uint8_t rule;
+	bool no_restart;
+} kept[] = {{SW_STOP_SUSPEND, false}, {SW_STOP_IF_FREE, false}, {SW_STOP_NEVER, false}, {SW_STOP_AS_WORLD, true}};
+
+static void open_kept(struct rig *rig, size_t which)
+{
+	static const struct sw_topology_node two_nodes[] = {RIG_NODE(0, 2), RIG_NODE(0, 1)};
+	struct sw_job_spec spec = rig_spec(1, 100000);
+	open_scripted(rig, two_nodes, 2, live);
+	rig_submit(rig, 0, &spec);
+	spec.max_gpus = 2;
+	spec.stop_rule = kept[which].rule;
+	spec.prefers_home = spec.stop_rule == SW_STOP_SUSPEND || spec.stop_rule == SW_STOP_IF_FREE;
+	spec.no_restart = kept[which].no_restart;
+	rig_event(rig, 0, rig_node_event(SW_EV_NODE_CLOSE, 1));
+	rig_submit(rig, 0, &spec);
+	run_script(rig, 0, start_all);
+	assert_string_equal(rig_place(rig, 1), "0:2");
+}
+
+/* Aim: a job whose owner allows no stop, or only that it stands where it is, is moved within its
+ * node where its run goes on there, and in no other way. */
+static void test_kept_run_moves(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < RIG_COUNT(kept); k++) {
+		struct rig rig;
+		open_kept(&rig, k);
+		rig_finish(&rig, 1, 0);
+		run_script(&rig, 2, move_second_in_vain); /* it has not begun */
+		say(&rig, 3, SW_EV_BEGUN, 1);
+		rig_event(&rig, 4, rig_node_event(SW_EV_NODE_OPEN, 1));
+		run_script(&rig, 5, move_second_by_a_stop);
+		assert_int_equal(rig_commands(&rig), 0);
+		rig_event(&rig, 6, rig_node_event(SW_EV_NODE_CLOSE, 1));
+		run_script(&rig, 7, move_second);
+		assert_one_run(&rig, 1, 1, 1);
+		assert_int_equal(leaves(&rig, 1), 2);
+		rig_close(&rig);
+	}
+}
+
+/* Aim: such a run does not follow one that this decision stopped, which may start again in it: the
+ * two could wait for each other. Nor does one go that is known not to leave its GPUs. */
+static void test_kept_run_does_not_follow(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < RIG_COUNT(kept); k++) {
+		struct rig rig;
+		open_kept(&rig, k);
+		say(&rig, 1, SW_EV_BEGUN, 0);
+		say(&rig, 1, SW_EV_BEGUN, 1);
+		run_script(&rig, 2, follow_a_stop);
+		assert_int_equal(rig_commands(&rig), 0);
+		assert_string_equal(rig_place(&rig, 1), "0:2");
+		rig_event(&rig, 3, rig_answer(&rig, SW_EV_KEEPS, 1));
+		rig_finish(&rig, 4, 0);
+		run_script(&rig, 5, move_second_in_vain);
+		rig_close(&rig);
+	}
+}
+
+/* Aim: one that goes on is protected for its quantum like all that are moved. */
+static void test_kept_run_is_protected(void **state)
+{
+	(void)state;
+	struct rig rig;
+	struct sw_terms terms = live.terms;
+	open_kept(&rig, 2);
+	terms.quantum_ns = 60 * SW_NS_PER_S;
+	assert_int_equal(sw_engine_set_terms(rig.engine, &terms, NULL), 0);
+	say(&rig, 1, SW_EV_BEGUN, 1);
+	rig_finish(&rig, 2, 0);
+	run_script(&rig, 3, move_second_too_soon);
+	assert_int_equal(rig.step.wake_at, 60 * SW_NS_PER_S);
+	run_script(&rig, 60, move_second);
+	assert_one_run(&rig, 1, 1, 1);
+	rig_close(&rig);
 }
 
 /* Aim: a policy's move within a node is one run where that has begun; else the run is stopped and
@@ -446,16 +553,29 @@ static void test_two_leave_one_gpu(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_policy_moves),	     cmocka_unit_test(test_moves_in_a_row),
-		cmocka_unit_test(test_turns_back),	     cmocka_unit_test(test_begins_anew),
-		cmocka_unit_test(test_stays_on_a_shut_gpu),  cmocka_unit_test(test_went_on_on_its_way),
-		cmocka_unit_test(test_suspended_on_its_way), cmocka_unit_test(test_standing_runs_are_ended),
-		cmocka_unit_test(test_node_changes),	     cmocka_unit_test(test_old_neighbour_stays),
-		cmocka_unit_test(test_policy_moves),	     cmocka_unit_test(test_moves_in_a_row),
-		cmocka_unit_test(test_turns_back),	     cmocka_unit_test(test_begins_anew),
-		cmocka_unit_test(test_stays_on_a_shut_gpu),  cmocka_unit_test(test_no_second_start),
-		cmocka_unit_test(test_suspended_on_its_way), cmocka_unit_test(test_standing_runs_are_ended),
-		cmocka_unit_test(test_node_changes),	     cmocka_unit_test(test_old_neighbour_stays),
+		cmocka_unit_test(test_policy_moves),
+		cmocka_unit_test(test_kept_run_moves),
+		cmocka_unit_test(test_kept_run_does_not_follow),
+		cmocka_unit_test(test_kept_run_is_protected),
+		cmocka_unit_test(test_moves_in_a_row),
+		cmocka_unit_test(test_turns_back),
+		cmocka_unit_test(test_begins_anew),
+		cmocka_unit_test(test_stays_on_a_shut_gpu),
+		cmocka_unit_test(test_went_on_on_its_way),
+		cmocka_unit_test(test_suspended_on_its_way),
+		cmocka_unit_test(test_standing_runs_are_ended),
+		cmocka_unit_test(test_node_changes),
+		cmocka_unit_test(test_old_neighbour_stays),
+		cmocka_unit_test(test_policy_moves),
+		cmocka_unit_test(test_moves_in_a_row),
+		cmocka_unit_test(test_turns_back),
+		cmocka_unit_test(test_begins_anew),
+		cmocka_unit_test(test_stays_on_a_shut_gpu),
+		cmocka_unit_test(test_no_second_start),
+		cmocka_unit_test(test_suspended_on_its_way),
+		cmocka_unit_test(test_standing_runs_are_ended),
+		cmocka_unit_test(test_node_changes),
+		cmocka_unit_test(test_old_neighbour_stays),
 		cmocka_unit_test(test_two_leave_one_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
