@@ -171,15 +171,13 @@ int sw_brain_propose_others(const struct sw_job_request *request, uint32_t count
  * records says so. */
 int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, const struct sw_profile *profile, sw_records *records,
 			     struct sw_err *err);
-/* Other terms for the cluster. `user` NULL: those that the controller was started with. */
-struct sw_brain_world {
-	const char *name, *text;
-	struct sw_terms terms;
-};
-int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const struct sw_brain_world *world, sw_records *records,
-			   struct sw_err *err);
+/* Other terms for the cluster: those of this world, under this name. `user` NULL: those that the
+ * controller was started with. */
+struct sw_world;
+int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const char *name, const struct sw_world *world,
+			   sw_records *records, struct sw_err *err);
 /* 0, or SW_EINPUT and what of it cannot be had in a live cluster. */
-int sw_brain_check_terms(const char *name, const struct sw_terms *terms, struct sw_err *err);
+int sw_brain_takes_world(const char *name, const struct sw_world *world, struct sw_err *err);
 /* The terms in force. Their world, as it was given; the caller frees both; "": none was.
  * `ret_chosen`: an operator chose it while the cluster ran. */
 const struct sw_terms *sw_brain_terms(const struct sw_brain *brain);

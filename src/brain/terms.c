@@ -42,11 +42,13 @@ static int from_json(const json_t *object, struct sw_terms *ret_terms, struct sw
 	return 0;
 }
 
+static const char in_place[] = "a run that is stopped can go on where it was, and nowhere else ('preempt: in_place')";
+
 /* What a live cluster cannot do; NULL: it can do all of it. */
 static const char *find_beyond(const struct sw_terms *terms)
 {
 	if (terms->keeps_state)
-		return "a run that is stopped can go on where it was, and nowhere else ('preempt: in_place')";
+		return in_place;
 	if (terms->replace_is_free)
 		return "running jobs cannot change places for nothing ('replace_is_free: false')";
 	if (terms->moves == SW_MOVES_FREELY)
@@ -64,12 +66,20 @@ static const char *find_beyond(const struct sw_terms *terms)
 	return NULL;
 }
 
-int sw_brain_check_terms(const char *name, const struct sw_terms *terms, struct sw_err *err)
+/* The same of what the terms do not say. Records are not asked: those of earlier versions are in
+ * force with what was not heeded of them. */
+static const char *find_unheeded(const struct sw_world *world)
 {
-	int r = sw_terms_check(terms, err);
-	const char *beyond = r == 0 ? find_beyond(terms) : NULL;
+	if (world->preempt != SW_PREEMPT_IN_PLACE)
+		return in_place;
+	return NULL;
+}
+
+/* 0, or the reason for people. */
+static int refuse_beyond(const char *name, const char *beyond, struct sw_err *err)
+{
 	if (beyond == NULL)
-		return r;
+		return 0;
 	sw_err_set(err, SW_EINPUT, "world '%.60s' cannot be had in a live cluster", name);
 	sw_err_detail(err, "%s", beyond);
 	sw_err_hint(err, "Begin a file of your own with 'base: live', and say there what is different.");
@@ -84,22 +94,36 @@ static bool has_jobs(const struct sw_brain *brain)
 	return false;
 }
 
-int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const struct sw_brain_world *world, sw_records *records,
-			   struct sw_err *err)
+static int check_terms(const char *name, const struct sw_terms *terms, struct sw_err *err)
 {
+	int r = sw_terms_check(terms, err);
+	return r < 0 ? r : refuse_beyond(name, find_beyond(terms), err);
+}
+
+int sw_brain_takes_world(const char *name, const struct sw_world *world, struct sw_err *err)
+{
+	const struct sw_terms terms = sw_world_terms(world);
+	int r = check_terms(name, &terms, err);
+	return r < 0 ? r : refuse_beyond(name, find_unheeded(world), err);
+}
+
+int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const char *name, const struct sw_world *world,
+			   sw_records *records, struct sw_err *err)
+{
+	const struct sw_terms terms = sw_world_terms(world);
 	if (user != NULL && !user->is_operator)
 		return sw_err_set(err, SW_EDENIED, "only operators change the world");
-	int r = sw_brain_check_terms(world->name, &world->terms, err);
-	if (r == 0 && world->terms.may_grow != brain->terms.may_grow && has_jobs(brain)) {
+	int r = sw_brain_takes_world(name, world, err);
+	if (r == 0 && terms.may_grow != brain->terms.may_grow && has_jobs(brain)) {
 		r = sw_err_set(err, SW_EINPUT, "'nodes_join' cannot change while the cluster has jobs");
 		sw_err_hint(err, "It can once no job waits or runs.");
 	}
 	if (r < 0)
 		return r;
-	return sw_record_push(records, SW_RECORD_WORLD,
-			      json_pack("{s:s, s:s, s:b, s:o}", "name", world->name, "text", world->text, "chosen", user != NULL, "terms",
-					to_json(&world->terms)),
-			      err);
+	return sw_record_push(
+		records, SW_RECORD_WORLD,
+		json_pack("{s:s, s:s, s:b, s:o}", "name", name, "text", world->text, "chosen", user != NULL, "terms", to_json(&terms)),
+		err);
 }
 
 /* ---- applying */
@@ -116,7 +140,7 @@ int sw_brain_check_world(const json_t *body, struct sw_err *err)
 {
 	struct sw_terms terms = sw_terms_unsaid;
 	int r = read_body(body, &terms, err);
-	return r < 0 ? r : sw_brain_check_terms(json_string_value(json_object_get(body, "name")), &terms, err);
+	return r < 0 ? r : check_terms(json_string_value(json_object_get(body, "name")), &terms, err);
 }
 
 static int hold_to(struct sw_brain *brain, const json_t *body, struct sw_err *err)

@@ -67,18 +67,10 @@ int sw_controller_load_world(const char *name, struct sw_world **ret_world, stru
 	int r = sw_world_load(name != NULL ? name : SW_WORLD_LIVE, &world, err);
 	if (r < 0)
 		return r;
-	const struct sw_terms terms = sw_world_terms(world);
-	r = sw_brain_check_terms(world->name, &terms, err);
+	r = sw_brain_takes_world(world->name, world, err);
 	if (r == 0)
 		*ret_world = SW_TAKE(world);
 	return r;
-}
-
-static int propose(struct sw_server *server, const struct sw_user *user, const char *name, const struct sw_world *world,
-		   sw_records *records, struct sw_err *err)
-{
-	const struct sw_brain_world its = {.name = name, .text = world->text, .terms = sw_world_terms(world)};
-	return sw_brain_propose_world(server->brain, user, &its, records, err);
 }
 
 void sw_handle_set_world(struct sw_server *server, struct sw_conn *conn)
@@ -92,7 +84,7 @@ void sw_handle_set_world(struct sw_server *server, struct sw_conn *conn)
 		return;
 	int r = sw_world_parse(request->world, request->world_text, strlen(request->world_text), &world, &err);
 	if (r == 0)
-		r = propose(server, &user, request->world, world, &op->records, &err);
+		r = sw_brain_propose_world(server->brain, &user, request->world, world, &op->records, &err);
 	sw_batch_add_or_refuse(server, op, r, r == SW_ENOTFOUND ? 400 : sw_status_of(r), &err);
 }
 
@@ -110,5 +102,5 @@ int sw_server_begin_world(struct sw_server *server, sw_records *records, struct 
 	if (chosen && !same && server->options->world_named)
 		sw_server_note(server, "the world '%s' is not in force: an operator chose '%s', which stays; 'sharewell world' changes it",
 			       world->name, name);
-	return chosen || same ? 0 : propose(server, NULL, world->name, world, records, err);
+	return chosen || same ? 0 : sw_brain_propose_world(server->brain, NULL, world->name, world, records, err);
 }

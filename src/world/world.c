@@ -332,6 +332,19 @@ static int read_parts(const struct file *file, struct sw_world *world, struct sw
 	return r < 0 ? r : read_not_modelled(file->not_modelled, world, err);
 }
 
+/* What is lost at a stop cannot go on where it was. */
+static int check_stops(const struct sw_yaml_node *root, const struct sw_world *world, struct sw_err *err)
+{
+	const int rules[] = {world->guaranteed_stop, world->opportunistic_stop};
+	for (size_t i = 0; i < 2 && world->preempt == SW_PREEMPT_RESTART; i++)
+		if (rules[i] == SW_STOP_SUSPEND || rules[i] == SW_STOP_IF_FREE)
+			return sw_yaml_fail(root, err,
+					    "'stops' cannot be '%s': no run stands where it was with 'preempt: restart' ('world', "
+					    "'requeue' or 'never')",
+					    sw_stop_rule_words[rules[i]]);
+	return 0;
+}
+
 static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct sw_err *err)
 {
 	const struct sw_yaml_node *root = sw_yaml_root(doc);
@@ -361,7 +374,8 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 	if (r < 0)
 		return r;
 	take_plain(&file, world);
-	return read_parts(&file, world, err);
+	r = read_parts(&file, world, err);
+	return r < 0 ? r : check_stops(root, world, err);
 }
 
 static int from_doc(const struct sw_yaml *doc, const char *text, size_t size, struct sw_world **ret_world, struct sw_err *err)

@@ -20,8 +20,7 @@ static struct sw_world *load(const char *text)
 static int propose(struct desk *desk, const struct sw_user *user, const char *text, sw_records *records, struct sw_err *err)
 {
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = load(text);
-	const struct sw_brain_world its = {world->name, world->text, sw_world_terms(world)};
-	return sw_brain_propose_world(desk->brain, user, &its, records, err);
+	return sw_brain_propose_world(desk->brain, user, world->name, world, records, err);
 }
 
 static void put_in_force(struct desk *desk, const char *text)
@@ -135,6 +134,7 @@ static void test_refused(void **state)
 		const char *text, *why;
 	} cases[] = {
 		{"base: measured\nname: m\n", "preempt: in_place"},
+		{"base: live\nname: m\npreempt: restart\nstops: {guaranteed: requeue, opportunistic: requeue}\n", "preempt: in_place"},
 		{"base: live\nname: m\nreplace_is_free: true\n", "replace_is_free"},
 		{"base: live\nname: m\nmoves: freely\n", "moves"},
 		{"base: live\nname: m\ntells_speed: true\n", "tells_speed"},
