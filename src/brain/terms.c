@@ -5,6 +5,7 @@
  * same from it whatever its own world files say. The text of the world goes along for
  * people and for simulations.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "brain/state.h"
 #include "brain/terms.h"
 #include "contention/crowd.h"
+#include "failure/decide.h"
 #include "world/world.h"
 
 static json_t *to_json(const struct sw_terms *terms)
@@ -72,6 +74,13 @@ static const char *find_unheeded(const struct sw_world *world)
 {
 	if (world->preempt != SW_PREEMPT_IN_PLACE)
 		return in_place;
+	if (world->gate_milli == 0)
+		return "agents gate opportunistic jobs in any case ('gate', such as 1.02)";
+	if (world->host_cpus_per_gpu != 0 || world->host_mem_per_gpu_bytes != 0)
+		return "jobs take the cores and the host memory that they ask for ('host: {cpus_per_gpu: 0, memory_per_gpu: 0}')";
+	static_assert(SW_FAILURE_RETRIES == 3, "the text says so");
+	if (world->retries != SW_FAILURE_RETRIES)
+		return "a job that does not say --retries is tried again three times ('faults: {retries: 3}')";
 	return NULL;
 }
 

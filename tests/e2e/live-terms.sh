@@ -15,7 +15,7 @@ suspend: {fixed: 0s}
 resume: {fixed: 0s}
 placement_slowdown: false
 sharing_slowdown: true
-faults: {node_mtbf: 0s, node_repair: 0s, job_failure: 0, retries: 0}
+faults: {node_mtbf: 0s, node_repair: 0s, job_failure: 0}
 END
 
 # Works for so many tenths of a second of its own.

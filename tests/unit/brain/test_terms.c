@@ -125,6 +125,10 @@ static void test_lessons_under_a_gate(void **state)
 	sw_brain_free(loaded);
 }
 
+/* The rest of it is as in the world 'live'. A gate is left out only by a file without a base. */
+static const char no_gate[] = "name: m\npreempt: in_place\nstops: {guaranteed: suspend_if_free, opportunistic: suspend}\nmoves: restart\n"
+			      "nodes_join: true\ntells_speed: false\nsharing_slowdown: true\nsharing_by: slices\nfaults: {retries: 3}\n";
+
 /* Aim: worlds that a live cluster cannot have are refused with what it cannot do, and
  * only operators choose. */
 static void test_refused(void **state)
@@ -142,6 +146,10 @@ static void test_refused(void **state)
 		{"base: live\nname: m\nsplit: 1.1\n", "split"},
 		{"base: live\nname: m\nstops: {guaranteed: world}\n", "stops"},
 		{"base: live\nname: m\nevent_overhead: {default: 1s}\n", "event_overhead"},
+		{"base: live\nname: m\nhost: {cpus_per_gpu: 4}\n", "host"},
+		{"base: live\nname: m\nhost: {memory_per_gpu: 8G}\n", "host"},
+		{"base: live\nname: m\nfaults: {retries: 0}\n", "faults: {retries: 3}"},
+		{no_gate, "gate"},
 	};
 	sw_records records = {0};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
