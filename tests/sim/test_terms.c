@@ -14,11 +14,14 @@
 
 #include <cmocka.h>
 
+#include "brain/fold.h"
+#include "core/spec.h"
 #include "core/state.h"
 #include "placement/registry.h"
 #include "server/server.h"
 #include "server/tokens.h"
 #include "sim/cluster.h"
+#include "sim/model.h"
 #include "sim/simulator.h"
 #include "world/world.h"
 
@@ -269,6 +272,89 @@ static void test_same(void **state)
 	free(first);
 }
 
+/* What the simulator tells of a job and a controller does not, since a trace says so or a profile,
+ * and the words by which the world says that it is not modelled. */
+static const struct {
+	const char *row, *words;
+} told_by_traces[] = {
+	{"knowledge", "run time"},
+	{"gpu_memory_bytes", "GPU memory of a known model"},
+	{"gpu_floor_bytes", "GPU memory of a known model"},
+	{"use_milli", "use of a GPU"},
+	{"skew_milli", "largest tensor"},
+};
+
+static const char *find_words(const struct sw_spec_row *row)
+{
+	for (size_t t = 0; t < sizeof told_by_traces / sizeof *told_by_traces; t++)
+		if (strcmp(told_by_traces[t].row, row->name) == 0)
+			return told_by_traces[t].words;
+	return NULL;
+}
+
+static void compare_specs(const struct sw_job_spec *simulated, const struct sw_job_spec *live, const struct sw_world *world)
+{
+	for (size_t r = 0; r < sw_spec_row_count; r++) {
+		const struct sw_spec_row *row = &sw_spec_rows[r];
+		const char *words = find_words(row);
+		bool same = sw_spec_get(simulated, row) == sw_spec_get(live, row);
+		if (words == NULL && !same)
+			fail_msg("'%s' of a job is another live: %llu and not %llu", row->name, (unsigned long long)sw_spec_get(live, row),
+				 (unsigned long long)sw_spec_get(simulated, row));
+		if (words != NULL && same)
+			fail_msg("'%s' of a job is the same live, and is named as another", row->name);
+		if (words != NULL && strstr(world->not_modelled, words) == NULL)
+			fail_msg("the world does not say that '%s' is told in simulations alone ('%s')", row->name, words);
+	}
+	assert_int_equal(simulated->model, live->model);
+	assert_int_equal(simulated->deadline_at, live->deadline_at);
+}
+
+static const struct {
+	const char *line;
+	uint8_t job_class;
+	const char *request;
+} jobs_there[] = {
+	{"1,2,0,1,resnet50,100", SW_CLASS_GUARANTEED, "{\"command\": [\"x\"], \"gpus\": 2, \"model\": \"resnet50\", \"expected\": 100}"},
+	{"1,1,0,1,bert,50", SW_CLASS_OPPORTUNISTIC,
+	 "{\"command\": [\"x\"], \"gpus\": 1, \"model\": \"bert\", \"class\": \"opportunistic\", \"expected\": 50}"},
+};
+
+/* Aim: the engine is told the same of a job on both sides, row by row, but for what the world says
+ * that a trace alone tells. */
+static void test_same_jobs(void **state)
+{
+	(void)state;
+	struct sw_err err = {0};
+	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
+	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
+	SW_CLEANUP(sw_topology_freep) struct sw_topology *topology = NULL;
+	SW_CLEANUP(sw_brain_freep) struct sw_brain *brain = NULL;
+	const struct sw_topology_node node = {
+		.gpus = 2, .cpus = 16, .memory_bytes = UINT64_C(1) << 37, .gpu_memory_bytes = UINT64_C(1) << 36};
+	must(sw_profiles_load_default(&profiles, &err), &err);
+	must(sw_world_load(SW_WORLD_LIVE, &world, &err), &err);
+	must(sw_topology_new(&node, 1, &topology, &err), &err);
+	const struct sw_brain_config config = {.policy = "fifo", .placement = "pack", .profiles = profiles};
+	must(sw_brain_new(&config, &brain, &err), &err);
+	brain->terms = sw_world_terms(world);
+	for (size_t j = 0; j < sizeof jobs_there / sizeof *jobs_there; j++) {
+		SW_CLEANUP(sw_trace_freep) struct sw_trace *trace = NULL;
+		SW_CLEANUP(sw_world_model_freep) struct sw_world_model *model = NULL;
+		SW_CLEANUP(sw_job_request_freep) struct sw_job_request *request = NULL;
+		struct sw_job_spec simulated, live;
+		char text[200];
+		snprintf(text, sizeof text, "job_id,num_gpu,submit_time,iterations,model_name,duration\n%s\n", jobs_there[j].line);
+		must(sw_trace_parse("jobs", text, strlen(text), NULL, &trace, &err), &err);
+		trace->jobs.items[0].job_class = jobs_there[j].job_class;
+		must(sw_world_model_new(world, profiles, trace, topology, 0, &model, &err), &err);
+		sw_world_model_spec(model, 0, &simulated);
+		must(sw_job_request_decode("test", jobs_there[j].request, strlen(jobs_there[j].request), &request, &err), &err);
+		live = sw_brain_spec(brain, request, 0, false);
+		compare_specs(&simulated, &live, world);
+	}
+}
+
 static int make_seen(void **state)
 {
 	(void)state;
@@ -287,6 +373,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_member_is_named),
 		cmocka_unit_test(test_same),
+		cmocka_unit_test(test_same_jobs),
 	};
 	return cmocka_run_group_tests(tests, make_seen, free_seen);
 }
