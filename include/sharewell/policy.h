@@ -606,16 +606,25 @@ const struct sw_job *sw_order_next_fresh(struct sw_plan *plan);
 void sw_alarm_set(struct sw_view *view, const struct sw_job *job, sw_ns due, sw_ns slack);
 void sw_alarm_clear(struct sw_view *view, const struct sw_job *job);
 
-/* Lists of jobs, by number from 0 below `list_count`. The core keeps the links, saves them and
- * takes a job that has ended off all of them. What is not so (a number too large, a job that is
- * not known) does nothing. */
-/* At the end, unless it is in already; or in submit order, which is searched from the end. */
+/* Lists of jobs. The core keeps the links, saves them and takes a job that has ended off all of
+ * them. What is not so (a number too large, a job that is not known) does nothing.
+ *
+ * Lists have numbers from 0. The first `list_count` of them each cost 8 bytes in every job. Then
+ * come `shelf_count` shelves, and `node_shelf_count` of each node, node by node. A job is on one
+ * shelf at most and leaves it for another; so all shelves together cost it 16 bytes. */
+/* At the end, unless it is in already; or in submit order, which is searched from the end; or
+ * behind another job of the list (NULL: first). */
 void sw_list_append(struct sw_view *view, uint32_t list, const struct sw_job *job);
 void sw_list_insert(struct sw_view *view, uint32_t list, const struct sw_job *job);
+void sw_list_put(struct sw_view *view, uint32_t list, const struct sw_job *job, const struct sw_job *behind);
 void sw_list_remove(struct sw_view *view, uint32_t list, const struct sw_job *job);
 bool sw_list_has(const struct sw_view *view, uint32_t list, const struct sw_job *job);
 /* The one after it; NULL gives the first, and at the end NULL is given. */
 const struct sw_job *sw_list_next(const struct sw_view *view, uint32_t list, const struct sw_job *after);
+uint32_t sw_list_length(const struct sw_view *view, uint32_t list);
+/* The number of the shelf that the job is on, or SW_NO_LIST. */
+#define SW_NO_LIST UINT32_MAX
+uint32_t sw_list_shelf(const struct sw_view *view, const struct sw_job *job);
 
 void sw_count_promotion(struct sw_view *view, const struct sw_job *job);
 
@@ -688,12 +697,14 @@ struct sw_policy {
 
 	const struct sw_param *params;
 	size_t param_count;
-	size_t state_size;	/* bytes of sw_view_state() */
-	size_t job_state_size;	/* bytes of sw_job_state() */
-	size_t node_state_size; /* bytes of sw_node_state() */
-	uint32_t list_count;	/* lists of jobs that the core keeps: sw_list_append() and its like */
-	size_t scratch_size;	/* bytes of sw_plan_scratch() */
-	size_t question_size;	/* bytes of its largest question; up to SW_QUESTION_BYTES_MAX */
+	size_t state_size;	   /* bytes of sw_view_state() */
+	size_t job_state_size;	   /* bytes of sw_job_state() */
+	size_t node_state_size;	   /* bytes of sw_node_state() */
+	uint32_t list_count;	   /* lists of jobs that the core keeps: sw_list_append() and its like */
+	uint32_t shelf_count;	   /* more lists, of which a job is in one at most */
+	uint32_t node_shelf_count; /* and as many more for each node */
+	size_t scratch_size;	   /* bytes of sw_plan_scratch() */
+	size_t question_size;	   /* bytes of its largest question; up to SW_QUESTION_BYTES_MAX */
 	/* For callbacks that serve several policies: sw_view_policy(view)->context. */
 	const void *context;
 	/* It pauses jobs, and takes over those that it finds paused when it is put in charge. For

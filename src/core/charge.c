@@ -25,6 +25,7 @@ static int give_policy_its_memory(struct sw_engine *engine)
 	engine->job_states_each = per_job;
 	engine->node_states = NULL;
 	engine->node_states_capacity = 0;
+	engine->node_states_each = sw_list_node_state_size(engine->policy);
 	engine->policy_state = calloc(1, sw_list_state_size(engine->policy) + 1);
 	engine->scratch = calloc(1, engine->policy->scratch_size + 1);
 	if (engine->policy_state == NULL || engine->scratch == NULL ||

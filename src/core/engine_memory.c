@@ -32,7 +32,7 @@ int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t 
 
 int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes)
 {
-	size_t per_node = engine->policy->node_state_size, before = engine->node_states_capacity;
+	size_t per_node = engine->node_states_each, before = engine->node_states_capacity;
 	if (per_node == 0 || nodes <= before)
 		return 0;
 	size_t wanted = nodes + nodes / 2;

@@ -82,12 +82,13 @@ static uint64_t fingerprint(const struct sw_policy *policy, const struct sw_engi
 
 static struct character character_of(const struct sw_policy *policy, const struct sw_engine_config *config)
 {
+	size_t per_node = sw_list_node_state_size(policy);
 	struct character character = {
 		.format = CONDUCT_FORMAT,
 		.byte_order = 1, /* written as it lies in memory, like the policy's bytes */
 		.state_size = sw_list_state_size(policy),
 		.job_state_size = sw_list_job_state_size(policy),
-		.config = fingerprint(policy, config),
+		.config = per_node == 0 ? fingerprint(policy, config) : sw_hash_u64(fingerprint(policy, config), per_node),
 	};
 	size_t length = strnlen(policy->name, sizeof character.policy - 1);
 	memcpy(character.policy, policy->name, length);
@@ -124,7 +125,7 @@ static bool is_zero(const char *bytes, size_t size)
 
 void sw_engine_save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 {
-	size_t per_job = engine->job_states_each, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
+	size_t per_job = engine->job_states_each, nodes_size = engine->node_states_each * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START;
 	struct character character = character_of(engine->policy, &engine->config);
 	pack_character(pack, &character);
@@ -205,7 +206,7 @@ static void load_place(struct sw_pack *pack, struct sw_engine *engine, struct sw
 
 static int load_mind(struct sw_pack *pack, struct sw_engine *engine)
 {
-	size_t per_job = engine->job_states_each, nodes_size = engine->policy->node_state_size * engine->topology->node_count;
+	size_t per_job = engine->job_states_each, nodes_size = engine->node_states_each * engine->topology->node_count;
 	uint64_t sum = SW_HASH_START, saved = 0;
 	pack_rest(pack, engine);
 	sw_ask_pack(pack, engine);

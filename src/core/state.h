@@ -180,8 +180,8 @@ struct sw_engine {
 	uint32_t gpus_up_left, gpus_free_left; /* as the last decision left them */
 	char *job_states;		       /* by job, as a table of so many bytes each */
 	size_t job_states_each, job_states_room;
-	char *node_states;
-	size_t node_states_capacity;
+	char *node_states; /* so many bytes each */
+	size_t node_states_each, node_states_capacity;
 	SW_VEC(struct sw_command) commands;
 	SW_VEC(struct sw_admission) admissions; /* of this step: commands point to their reasons */
 	SW_VEC(uint32_t) ringing;
@@ -518,19 +518,10 @@ void sw_plan_commit(struct sw_plan *plan);
 bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
 
 /* ---- lists of policies (list.c) */
-static inline size_t sw_list_aligned(size_t size)
-{
-	return (size + 7) / 8 * 8;
-}
-/* What the policy and each job have of bytes: the policy's own, and the links of its lists. */
-static inline size_t sw_list_state_size(const struct sw_policy *policy)
-{
-	return policy->list_count == 0 ? policy->state_size : sw_list_aligned(policy->state_size) + 8 * (size_t)policy->list_count;
-}
-static inline size_t sw_list_job_state_size(const struct sw_policy *policy)
-{
-	return policy->list_count == 0 ? policy->job_state_size : sw_list_aligned(policy->job_state_size) + 8 * (size_t)policy->list_count;
-}
+/* What the policy, each job and each node have of bytes: the policy's own, and those of lists. */
+size_t sw_list_state_size(const struct sw_policy *policy);
+size_t sw_list_job_state_size(const struct sw_policy *policy);
+size_t sw_list_node_state_size(const struct sw_policy *policy);
 /* Whether every list leads from its first job to its last and back. */
 bool sw_lists_are_sound(const struct sw_engine *engine);
 /* Takes the job off all lists. */

@@ -136,7 +136,8 @@ uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job
 void *sw_node_state(struct sw_view *view, struct sw_node_id node)
 {
 	size_t size = view->engine->policy->node_state_size;
-	return size == 0 || node.v >= view->engine->topology->node_count ? NULL : view->engine->node_states + size * node.v;
+	bool known = size > 0 && node.v < view->engine->topology->node_count;
+	return known ? view->engine->node_states + view->engine->node_states_each * node.v : NULL;
 }
 
 sw_ns sw_view_now(const struct sw_view *view)

@@ -6,6 +6,8 @@
 #include <sharewell/policy.h>
 
 #define LISTS 2u
+#define SHELVES 2u
+#define MORE_LISTS 3u /* shelves of nodes, and a number that is none */
 
 enum { MANNERS, SLOTH };
 
@@ -330,20 +332,28 @@ static void pair_up(struct sw_plan *plan)
 		(void)sw_plan_run(plan, job, SW_WISH(.where = sw_beside(with)));
 }
 
-/* On and off lists, one of which does not exist. */
+/* On and off lists and shelves, one of which does not exist. */
 static void list(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	uint32_t which = (uint32_t)sw_view_random(view, LISTS + 1);
-	switch (sw_view_random(view, 3)) {
+	uint32_t which = (uint32_t)sw_view_random(view, LISTS + SHELVES + MORE_LISTS);
+	which = which == LISTS + SHELVES + MORE_LISTS - 1 ? SW_NO_LIST : which;
+	const struct sw_job *after = sw_list_next(view, which, sw_list_has(view, which, job) ? job : NULL);
+	switch (sw_view_random(view, 5)) {
 	case 0:
 		sw_list_append(view, which, job);
 		break;
 	case 1:
 		sw_list_insert(view, which, job);
 		break;
+	case 2:
+		sw_list_put(view, which, job, sw_list_length(view, which) > 1 ? after : NULL);
+		break;
+	case 3:
+		sw_list_remove(view, sw_list_shelf(view, job), job);
+		break;
 	default:
-		sw_list_remove(view, which, sw_list_next(view, which, sw_list_has(view, which, job) ? job : NULL));
+		sw_list_remove(view, which, after);
 		break;
 	}
 }
@@ -448,6 +458,8 @@ const struct sw_policy sw_policy_chaos = {
 	.state_size = sizeof(struct scribble),
 	.job_state_size = 5, /* not aligned */
 	.list_count = LISTS,
+	.shelf_count = SHELVES,
+	.node_shelf_count = 1,
 	.scratch_size = sizeof(struct scratch),
 	.question_size = sizeof(struct graph),
 	.context = &scatter,
