@@ -63,25 +63,19 @@ struct desk {
 };
 
 struct card {
-	struct sw_seat seat;
+	struct sw_guest seat;
 	uint32_t queue;
 	bool starved;	   /* ahead of all queues */
 	sw_ns used_before; /* GPU time that does not count any more */
 };
-
-static struct sw_seat *seat_of(struct sw_view *view, const struct sw_job *job)
-{
-	struct card *card = sw_job_state(view, job);
-	return &card->seat;
-}
 
 /* ---- queues */
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
 {
 	const struct card *card = sw_job_state(view, job);
-	if (card->seat.list == SW_SEATS_FILLERS)
-		return key(view, sw_view_job(view, (struct sw_job_id){card->seat.partner - 1}));
+	if (card->seat.fills)
+		return key(view, sw_guests_job(view, card->seat.host));
 	return card->starved ? 0 : 1 + card->queue + (job->asked_class == SW_CLASS_OPPORTUNISTIC ? QUEUES_MAX : 0);
 }
 
@@ -167,23 +161,32 @@ static void watch_waiting(struct sw_view *view, const struct sw_job *job)
 		sw_alarm_set(view, job, job->since + wait, SLACK_NS);
 }
 
-/* A filler stands just behind its host, whose place in the order has changed. */
-static void rekey_filler(struct sw_view *view, const struct sw_seat *host)
+static bool fills(struct sw_view *view, const struct sw_job *job)
 {
-	if (host->list == SW_SEATS_FILLED)
-		sw_order_rekey(view, sw_view_job(view, (struct sw_job_id){host->partner - 1}));
+	const struct card *card = sw_job_state(view, job);
+	return card->seat.fills;
+}
+
+/* The filler on the job's GPUs, which may be the job itself; NULL: there is none. */
+static const struct sw_job *filler_at(struct sw_view *view, const struct sw_job *job)
+{
+	const struct card *card = sw_job_state(view, job);
+	const struct sw_job *guest = sw_guests_job(view, card->seat.guests[0]);
+	return fills(view, job) ? job : guest != NULL && fills(view, guest) ? guest : NULL;
 }
 
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
+	const struct sw_job *filler = filler_at(view, job);
 	if (job->state == SW_JOB_HELD) {
 		/* It is not told when it is released: look again. */
 		sw_alarm_set(view, job, sw_view_now(view) + sw_view_param(view, PATIENCE)->number, SLACK_NS);
 	} else if (job->state == SW_JOB_RUNNING) {
 		card->queue = queue_of(view, outlook(view, job));
 		sw_order_rekey(view, job);
-		rekey_filler(view, &card->seat);
+		if (filler != NULL && filler != job) /* it stands just behind its host, whose place in the order has changed */
+			sw_order_rekey(view, filler);
 		watch_running(view, job);
 	} else if (has_waited(view, job, patience(view, job))) {
 		card->starved = true;
@@ -198,12 +201,9 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 
 /* Once the two are parted, one that was a filler has a place of its own in the order again. Ranks
  * of jobs in the present plan are frozen, so its alarm sees to that, too. */
-static void rekey_parted(struct sw_view *view, const struct sw_job *job, const struct sw_seat *before)
+static void rekey_parted(struct sw_view *view, const struct sw_job *filler)
 {
-	const struct sw_job *filler = before->list == SW_SEATS_FILLERS ? job : NULL;
-	if (before->list == SW_SEATS_FILLED)
-		filler = sw_view_job(view, (struct sw_job_id){before->partner - 1});
-	if (filler == NULL || filler->state != SW_JOB_RUNNING || seat_of(view, filler)->list == SW_SEATS_FILLERS)
+	if (filler == NULL || filler->state != SW_JOB_RUNNING || fills(view, filler))
 		return;
 	sw_order_rekey(view, filler);
 	sw_alarm_set(view, filler, sw_view_now(view), 0);
@@ -219,24 +219,22 @@ static void submit(struct sw_view *view, const struct sw_job *job)
 static void started(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
-	struct desk *desk = sw_view_state(view);
+	const struct sw_job *filler = filler_at(view, job);
 	if (card->starved) {
 		card->starved = false;
 		card->used_before = sw_job_gpu_time(view, job);
 		card->queue = queue_of(view, outlook(view, job));
 	}
-	const struct sw_seat before = card->seat;
-	sw_seats_started(view, &desk->seats, seat_of, job);
+	sw_seats_started(view, job);
 	watch_running(view, job);
-	rekey_parted(view, job, &before);
+	rekey_parted(view, filler);
 }
 
 static void ended(struct sw_view *view, const struct sw_job *job)
 {
-	struct desk *desk = sw_view_state(view);
-	const struct sw_seat before = *seat_of(view, job);
-	sw_seats_left(view, &desk->seats, seat_of, job);
-	rekey_parted(view, job, &before);
+	const struct sw_job *filler = filler_at(view, job);
+	sw_seats_left(view, job);
+	rekey_parted(view, filler);
 }
 
 static void stopped(struct sw_view *view, const struct sw_job *job)
@@ -260,14 +258,12 @@ static bool start_job(struct sw_plan *plan, struct desk *desk, const struct sw_j
 	desk->changed |= answer == SW_OVER_QUOTA;
 	if (answer == SW_OVER_QUOTA)
 		return job->is_auto && sw_plan_run(plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC)) == SW_YES;
-	if (answer == SW_YES || (shares && sw_seats_take(plan, &desk->seats, seat_of, &rule, job)) ||
-	    (anywhere && sw_plan_run(plan, job, NULL) == SW_YES))
+	if (answer == SW_YES || (shares && sw_seats_take(plan, &rule, job)) || (anywhere && sw_plan_run(plan, job, NULL) == SW_YES))
 		return true;
 	const uint8_t evict = card->starved ? SW_EVICT_BEHIND : SW_EVICT_SPARING;
 	answer = sw_plan_run(plan, job, SW_WISH(.evict = evict, .where = anywhere ? sw_by(NULL) : near));
 	desk->changed |= answer == SW_TOO_SOON; /* the core wakes us for it */
-	return answer == SW_YES ||
-	       (shares && job->asked_class == SW_CLASS_OPPORTUNISTIC && sw_seats_fill(plan, &desk->seats, seat_of, &rule, job));
+	return answer == SW_YES || (shares && job->asked_class == SW_CLASS_OPPORTUNISTIC && sw_seats_fill(plan, &rule, job));
 }
 
 /* Where nothing has changed, only a new job can find a place. */
@@ -283,7 +279,7 @@ static sw_ns decide(struct sw_plan *plan)
 	bool changed = desk->changed || sw_view_running(view) == 0 || (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_ALARMS)) != 0;
 	uint32_t misses = 0;
 	desk->changed = false;
-	sw_seats_review(plan, &desk->seats, seat_of);
+	sw_seats_review(plan);
 	for (const struct sw_job *job = next_job(plan, changed, false); job != NULL;) {
 		bool starts = start_job(plan, desk, job);
 		/* One that was released comes without a word, and has no alarm. */
@@ -293,9 +289,9 @@ static sw_ns decide(struct sw_plan *plan)
 		job = next_job(plan, changed, !starts && misses > MISSES_MAX);
 	}
 	/* What waiting jobs cannot use is good enough for one that shares. */
-	sw_seats_spread(plan, desk->seats.fillers, seat_of, &sw_sharewell_near);
+	sw_seats_spread(plan, SW_SEATS_FILLERS);
 	if (sw_view_waiting(view) == 0)
-		sw_seats_spread(plan, desk->seats.guests, seat_of, &sw_sharewell_near);
+		sw_seats_spread(plan, SW_SEATS_GUESTS);
 	return SW_TIME_NEVER;
 }
 
@@ -324,6 +320,7 @@ const struct sw_policy sw_policy_sharewell = {
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct desk),
 	.job_state_size = sizeof(struct card),
+	.shelf_count = SW_SEATS_SHELVES,
 	.order = &order,
 	.key = key,
 	.submit = submit,
