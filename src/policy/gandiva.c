@@ -71,7 +71,7 @@ static void started(struct sw_view *view, const struct sw_job *job)
 	if (member->place != place || (place == RESIDENT && member->node != node.v))
 		sw_gandiva_enter(view, job, place, node.v);
 	sw_gandiva_set_held(view, job, job->gpus_held);
-	if (place == SPREAD ? mind_of(view)->waiting > 0 : room_of(view, node.v)->waits.count > 0)
+	if (place == SPREAD ? mind_of(view)->waiting > 0 : sw_list_length(view, waits_of(node.v)) > 0)
 		sw_gandiva_watch(view, job);
 }
 
@@ -133,11 +133,11 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 	}
 }
 
-static void drop_gone(struct sw_view *view, const struct list *list)
+static void drop_gone(struct sw_view *view, uint32_t shelf)
 {
 	const struct sw_job *next;
-	for (const struct sw_job *job = linked(view, list->first); job != NULL; job = next) {
-		next = after(view, job);
+	for (const struct sw_job *job = sw_list_next(view, shelf, NULL); job != NULL; job = next) {
+		next = sw_list_next(view, shelf, job);
 		const struct sw_job *guest = linked(view, of(view, job)->partner);
 		if (guest != NULL && !sw_job_is_waiting(guest) && guest->state != SW_JOB_RUNNING)
 			forget(view, guest);
@@ -152,8 +152,8 @@ static void recount(struct sw_view *view)
 {
 	struct mind *mind = mind_of(view);
 	const struct sw_job *next;
-	for (const struct sw_job *job = linked(view, mind->fresh.first); job != NULL; job = next) {
-		next = after(view, job);
+	for (const struct sw_job *job = sw_list_next(view, FRESH, NULL); job != NULL; job = next) {
+		next = sw_list_next(view, FRESH, job);
 		if (sw_job_is_waiting(job))
 			sw_gandiva_set_waits(view, job, true);
 		else
@@ -161,10 +161,10 @@ static void recount(struct sw_view *view)
 	}
 	if (mind->waiting == sw_view_waiting(view))
 		return;
-	drop_gone(view, &mind->queue);
-	drop_gone(view, &mind->spread);
+	drop_gone(view, QUEUED);
+	drop_gone(view, SPREAD);
 	for (uint32_t n = 0; n < sw_view_nodes(view); n++)
-		drop_gone(view, &room_of(view, n)->waits);
+		drop_gone(view, waits_of(n));
 	for (const struct sw_job *job = sw_view_next_waiting(view, NULL); job != NULL; job = sw_view_next_waiting(view, job)) {
 		if (of(view, job)->place != NOWHERE)
 			continue;
@@ -195,10 +195,10 @@ static bool ponders(struct sw_view *view)
 		return sw_view_param(view, PACK)->number != 0;
 	if (sw_view_gpus_free(view) == 0)
 		return false;
-	for (const struct sw_job *job = linked(view, mind->spread.first); job != NULL; job = after(view, job))
+	for (const struct sw_job *job = NULL; (job = sw_list_next(view, SPREAD, job)) != NULL;)
 		if (job->gpus <= sw_view_node_gpus_max(view))
 			return true;
-	return mind->small > 0 && mind->queue.count == 0;
+	return mind->small > 0 && sw_list_length(view, QUEUED) == 0;
 }
 
 static sw_ns decide(struct sw_plan *plan)
@@ -214,8 +214,8 @@ static sw_ns decide(struct sw_plan *plan)
 		sw_gandiva_end_spread(plan);
 	sw_gandiva_take_turns(plan);
 	if (mind->touched)
-		sw_gandiva_settle_all(plan, &mind->queue);
-	sw_gandiva_settle_all(plan, &mind->fresh);
+		sw_gandiva_settle_all(plan, QUEUED);
+	sw_gandiva_settle_all(plan, FRESH);
 	sw_gandiva_take_turns(plan);
 	if (mind->press)
 		sw_gandiva_press(plan);
@@ -271,6 +271,8 @@ const struct sw_policy sw_policy_gandiva = {
 	.state_size = sizeof(struct mind),
 	.job_state_size = sizeof(struct member),
 	.node_state_size = sizeof(struct room),
+	.shelf_count = PLACES,
+	.node_shelf_count = NODE_SHELVES,
 	.submit = submit,
 	.started = started,
 	.stopped = stopped,

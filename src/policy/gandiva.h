@@ -12,11 +12,6 @@
 
 enum { QUANTUM, INTROSPECT, HEIGHT, PACK, BUSY, IDLE };
 
-/* Links are ids plus one: zeroed bytes name none. */
-struct list {
-	uint32_t first, last, count;
-};
-
 enum place {
 	NOWHERE = 0,
 	FRESH,	  /* came since the last decision */
@@ -24,7 +19,12 @@ enum place {
 	RESIDENT, /* of a node */
 	GUEST,	  /* packed with a resident, its partner, and comes and goes with it */
 	SPREAD,	  /* runs on several nodes */
+	PLACES,
 };
+
+/* Each place but that of guests is a shelf of the core. Residents are on those of their node, in
+ * the order in which they started or stopped. */
+enum { RUNS, WAITS, NODE_SHELVES };
 
 struct member {
 	uint8_t place;
@@ -32,8 +32,7 @@ struct member {
 	bool on_trial; /* of a pair, both */
 	bool by_us;    /* it stops because this policy says so */
 	uint32_t node;
-	uint32_t next, before;
-	uint32_t partner;
+	uint32_t partner;     /* id plus one; 0: none */
 	uint32_t shuns;	      /* the node that did not take it although it had room, plus one */
 	sw_ns shuns_until;    /* none is stopped there for it before; SW_NO_NODE: anywhere, for one that needs several nodes */
 	uint32_t held;	      /* GPUs of its node, as a resident */
@@ -43,9 +42,8 @@ struct member {
 };
 
 struct room {
-	struct list runs, waits; /* in the order in which they started and stopped */
-	uint32_t load;		 /* GPUs that residents ask for */
-	uint32_t fixed;		 /* of these, of residents that do not take turns */
+	uint32_t load;	/* GPUs that residents ask for */
+	uint32_t fixed; /* of these, of residents that do not take turns */
 	uint32_t held;
 	uint32_t affinity; /* 0: none */
 	uint32_t next_due; /* node plus one */
@@ -54,7 +52,6 @@ struct room {
 };
 
 struct mind {
-	struct list fresh, queue, spread;
 	uint32_t due;		     /* nodes to look at */
 	uint32_t crowded;	     /* nodes where residents wait */
 	uint32_t waiting;	     /* members that wait */
@@ -87,9 +84,14 @@ static inline const struct sw_job *linked(struct sw_view *view, uint32_t link)
 	return link == 0 ? NULL : sw_view_job(view, (struct sw_job_id){link - 1});
 }
 
-static inline const struct sw_job *after(struct sw_view *view, const struct sw_job *job)
+static inline uint32_t runs_of(uint32_t node)
 {
-	return linked(view, of(view, job)->next);
+	return PLACES + NODE_SHELVES * node + RUNS;
+}
+
+static inline uint32_t waits_of(uint32_t node)
+{
+	return PLACES + NODE_SHELVES * node + WAITS;
 }
 
 static inline struct sw_node node_of(struct sw_view *view, uint32_t node)
@@ -147,8 +149,8 @@ bool sw_gandiva_is_lower(const struct room *a, uint32_t a_gpus, const struct roo
 bool sw_gandiva_house(struct sw_plan *plan, const struct sw_job *job, uint32_t node);
 /* Starts it on any free GPUs, by the placement rule. */
 bool sw_gandiva_start_spread(struct sw_plan *plan, const struct sw_job *job);
-/* Finds places for all of a list that have none, in order; a job that finds none queues. */
-void sw_gandiva_settle_all(struct sw_plan *plan, struct list *list);
+/* Finds places for all of a shelf that have none, in order; a job that finds none queues. */
+void sw_gandiva_settle_all(struct sw_plan *plan, uint32_t shelf);
 
 /* ---- whose turn it is (gandiva_turns.c) */
 

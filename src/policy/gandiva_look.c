@@ -11,15 +11,16 @@ static bool relieve(struct sw_plan *plan, struct sw_node_id to)
 	const struct sw_job *best = NULL;
 	uint32_t best_gpus = 1;
 	for (uint32_t n = 0; n < sw_view_nodes(view); n++) {
+		if (n == to.v || sw_list_length(view, waits_of(n)) == 0)
+			continue;
 		const struct room *room = room_of(view, n);
 		struct sw_node node = node_of(view, n);
-		if (n == to.v || room->waits.count == 0 ||
-		    (best != NULL && !sw_gandiva_is_lower(room_of(view, of(view, best)->node), best_gpus, room, node.gpus)))
+		if (best != NULL && !sw_gandiva_is_lower(room_of(view, of(view, best)->node), best_gpus, room, node.gpus))
 			continue;
-		const struct sw_job *job = linked(view, room->waits.first);
+		const struct sw_job *job = sw_list_next(view, waits_of(n), NULL);
 		while (job != NULL && (job->gpus > free.gpus_free || !sw_gandiva_suits(&free, job) || sw_gandiva_stands_here(view, job) ||
 				       sw_gandiva_over_quota(view, job)))
-			job = after(view, job);
+			job = sw_list_next(view, waits_of(n), job);
 		if (job != NULL) {
 			best = job;
 			best_gpus = node.gpus;
@@ -44,7 +45,7 @@ void sw_gandiva_relieve_all(struct sw_plan *plan)
 	struct sw_view *view = sw_plan_view(plan);
 	struct sw_node_id end = {sw_view_nodes(view)}, node = sw_nodes_first(view, 1, (struct sw_node_id){0}, end);
 	while (node.v != SW_NO_NODE.v && mind_of(view)->crowded > 0) {
-		if (room_of(view, node.v)->waits.count > 0 || !relieve(plan, node))
+		if (sw_list_length(view, waits_of(node.v)) > 0 || !relieve(plan, node))
 			node = sw_nodes_first(view, 1, (struct sw_node_id){node.v + 1}, end);
 		else
 			node = sw_nodes_first(view, 1, node, end);
@@ -56,7 +57,7 @@ static void empty(struct sw_plan *plan, uint32_t n)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct sw_node_id end = {sw_view_nodes(view)};
-	for (const struct sw_job *job = linked(view, room_of(view, n)->runs.first); job != NULL; job = after(view, job)) {
+	for (const struct sw_job *job = NULL; (job = sw_list_next(view, runs_of(n), job)) != NULL;) {
 		struct sw_node_id to = sw_nodes_tightest(view, job->gpus_held, (struct sw_node_id){0}, end);
 		if (to.v == n)
 			to = sw_nodes_tightest(view, job->gpus_held, (struct sw_node_id){n + 1}, end);
@@ -77,7 +78,7 @@ static void gather(struct sw_plan *plan, const struct sw_job *job, bool clears)
 	uint32_t here, most = 0;
 	for (uint32_t i = 0; (node = sw_job_node(view, job, i, &here)).v != SW_NO_NODE.v; i++) {
 		struct sw_node seen = node_of(view, node.v);
-		if (seen.gpus_free + here > most && seen.gpus >= job->gpus_held && room_of(view, node.v)->waits.count == 0) {
+		if (seen.gpus_free + here > most && seen.gpus >= job->gpus_held && sw_list_length(view, waits_of(node.v)) == 0) {
 			most = seen.gpus_free + here;
 			best = node;
 		}
@@ -96,8 +97,8 @@ void sw_gandiva_gather_all(struct sw_plan *plan, bool clears)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct sw_job *next;
-	for (const struct sw_job *job = linked(view, mind_of(view)->spread.first); job != NULL; job = next) {
-		next = after(view, job);
+	for (const struct sw_job *job = sw_list_next(view, SPREAD, NULL); job != NULL; job = next) {
+		next = sw_list_next(view, SPREAD, job);
 		if (job->state == SW_JOB_RUNNING && job->since < sw_view_now(view) && job->gpus_held <= sw_view_node_gpus_max(view) &&
 		    sw_job_keeps(view, job) == SW_KEEPS_ANYWHERE)
 			gather(plan, job, clears);
@@ -146,12 +147,11 @@ static bool try_pair(struct sw_plan *plan, const struct sw_job *job, const struc
 static void pack(struct sw_plan *plan, uint32_t n)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	const struct room *room = room_of(view, n);
 	uint32_t left = PAIRS_PER_LOOK;
-	for (const struct sw_job *job = linked(view, room->waits.first); job != NULL; job = after(view, job)) {
+	for (const struct sw_job *job = NULL; (job = sw_list_next(view, waits_of(n), job)) != NULL;) {
 		if (!could_pack(view, job) || of(view, job)->alone_milli == 0 || sw_gandiva_over_quota(view, job))
 			continue;
-		for (const struct sw_job *with = linked(view, room->runs.first); with != NULL; with = after(view, with))
+		for (const struct sw_job *with = NULL; (with = sw_list_next(view, runs_of(n), with)) != NULL;)
 			if (left-- == 0 || (could_pack(view, with) && try_pair(plan, job, with)))
 				return;
 	}
@@ -164,7 +164,7 @@ static void grow(struct sw_plan *plan, uint32_t n)
 	uint32_t free = node_of(view, n).gpus_free;
 	if (free == 0 || sw_view_now(view) - room->changed_at < sw_view_param(view, IDLE)->number)
 		return;
-	for (const struct sw_job *job = linked(view, room->runs.first); job != NULL; job = after(view, job)) {
+	for (const struct sw_job *job = NULL; (job = sw_list_next(view, runs_of(n), job)) != NULL;) {
 		if (job->gpus_held >= job->max_gpus || of(view, job)->partner != 0)
 			continue;
 		uint32_t gpus = job->max_gpus - job->gpus_held < free ? job->max_gpus : job->gpus_held + free;
@@ -179,7 +179,7 @@ void sw_gandiva_pack_all(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	for (uint32_t n = 0; n < sw_view_nodes(view) && sw_view_param(view, PACK)->number; n++)
-		if (room_of(view, n)->waits.count > 0)
+		if (sw_list_length(view, waits_of(n)) > 0)
 			pack(plan, n);
 }
 
@@ -187,6 +187,6 @@ void sw_gandiva_grow_all(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct mind *mind = mind_of(view);
-	for (uint32_t n = 0; n < sw_view_nodes(view) && mind->small > 0 && mind->crowded == 0 && mind->queue.count == 0; n++)
+	for (uint32_t n = 0; n < sw_view_nodes(view) && mind->small > 0 && mind->crowded == 0 && sw_list_length(view, QUEUED) == 0; n++)
 		grow(plan, n);
 }

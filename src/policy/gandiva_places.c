@@ -102,14 +102,14 @@ static bool settle(struct sw_plan *plan, const struct sw_job *job)
 }
 
 /* In order of arrival; where one finds no place, others that ask for as much need not look. */
-void sw_gandiva_settle_all(struct sw_plan *plan, struct list *list)
+void sw_gandiva_settle_all(struct sw_plan *plan, uint32_t shelf)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	uint32_t too_many = UINT32_MAX;
-	const struct sw_job *next = linked(view, list->first);
-	for (uint32_t left = list->count; left > 0 && next != NULL; left--) {
+	const struct sw_job *next = sw_list_next(view, shelf, NULL);
+	for (uint32_t left = sw_list_length(view, shelf); left > 0 && next != NULL; left--) {
 		const struct sw_job *job = next;
-		next = after(view, job);
+		next = sw_list_next(view, shelf, job);
 		if (job->gpus < too_many && settle(plan, job))
 			continue;
 		if (job->gpus < too_many && !sw_gandiva_over_quota(view, job))

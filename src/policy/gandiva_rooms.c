@@ -1,61 +1,30 @@
-/* Of the policy gandiva: lists and counts of which job is where, and starts and
+/* Of the policy gandiva: shelves and counts of which job is where, and starts and
  * stops that keep them true. */
 #include "policy/gandiva.h"
 
 /* ---- lists and counts */
 
-static struct list *list_of(struct sw_view *view, const struct member *member)
+/* Waiting residents make their node crowded. */
+static uint32_t shelf_of(const struct member *member)
 {
-	switch (member->place) {
-	case FRESH:
-		return &mind_of(view)->fresh;
-	case QUEUED:
-		return &mind_of(view)->queue;
-	case SPREAD:
-		return &mind_of(view)->spread;
-	case RESIDENT:
-		return member->waits ? &room_of(view, member->node)->waits : &room_of(view, member->node)->runs;
-	default:
-		return NULL;
-	}
+	bool has_shelf = member->place != NOWHERE && member->place != GUEST;
+	uint32_t residents = member->waits ? waits_of(member->node) : runs_of(member->node);
+	return member->place == RESIDENT ? residents : has_shelf ? member->place : SW_NO_LIST;
 }
 
 static void link_last(struct sw_view *view, const struct sw_job *job)
 {
-	struct member *member = of(view, job);
-	struct list *list = list_of(view, member);
-	uint32_t link = job->id.v + 1;
-	if (list == NULL)
-		return;
-	member->next = 0;
-	member->before = list->last;
-	if (list->last != 0)
-		of(view, linked(view, list->last))->next = link;
-	else
-		list->first = link;
-	list->last = link;
-	list->count++;
-	if (member->place == RESIDENT && member->waits && list->count == 1)
+	const struct member *member = of(view, job);
+	sw_list_append(view, shelf_of(member), job);
+	if (member->place == RESIDENT && member->waits && sw_list_length(view, shelf_of(member)) == 1)
 		mind_of(view)->crowded++;
 }
 
 static void unlink_it(struct sw_view *view, const struct sw_job *job)
 {
-	struct member *member = of(view, job);
-	struct list *list = list_of(view, member);
-	if (list == NULL)
-		return;
-	if (member->before != 0)
-		of(view, linked(view, member->before))->next = member->next;
-	else
-		list->first = member->next;
-	if (member->next != 0)
-		of(view, linked(view, member->next))->before = member->before;
-	else
-		list->last = member->before;
-	member->next = member->before = 0;
-	list->count--;
-	if (member->place == RESIDENT && member->waits && list->count == 0)
+	const struct member *member = of(view, job);
+	sw_list_remove(view, shelf_of(member), job);
+	if (member->place == RESIDENT && member->waits && sw_list_length(view, shelf_of(member)) == 0)
 		mind_of(view)->crowded--;
 }
 
@@ -125,7 +94,7 @@ void sw_gandiva_leave(struct sw_view *view, const struct sw_job *job)
 		sw_gandiva_set_held(view, job, 0);
 		room->load -= job->gpus;
 		room->fixed -= sw_gandiva_takes_turns(view, job) ? 0 : job->gpus;
-		if (room->runs.count + room->waits.count == 0)
+		if (sw_list_length(view, runs_of(member->node)) + sw_list_length(view, waits_of(member->node)) == 0)
 			room->affinity = 0;
 		sw_gandiva_mark(view, member->node);
 	} else if (member->place == SPREAD) {
@@ -244,7 +213,7 @@ void sw_gandiva_shrink(struct sw_plan *plan, uint32_t node, uint32_t gpus)
 	struct sw_view *view = sw_plan_view(plan);
 	if (mind_of(view)->grown == 0)
 		return;
-	for (const struct sw_job *job = linked(view, room_of(view, node)->runs.first); job != NULL; job = after(view, job)) {
+	for (const struct sw_job *job = NULL; (job = sw_list_next(view, runs_of(node), job)) != NULL;) {
 		if (node_of(view, node).gpus_free >= gpus)
 			return;
 		if (of(view, job)->held <= job->gpus)

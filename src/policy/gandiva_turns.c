@@ -7,12 +7,11 @@
  * that is stopped in place keeps it. */
 static bool fits_beside(struct sw_view *view, const struct sw_node *node, const struct sw_job *job, const struct sw_job *with)
 {
-	const struct room *room = room_of(view, node->id.v);
 	uint64_t gpu = job->gpu_memory_bytes, host = job->host_memory_bytes * job->gpus;
 	uint32_t count = 1;
-	const struct list *lists[] = {&room->runs, &room->waits};
+	const uint32_t shelves[] = {runs_of(node->id.v), waits_of(node->id.v)};
 	for (int l = 0; l < 2; l++)
-		for (const struct sw_job *other = linked(view, lists[l]->first); other != NULL; other = after(view, other)) {
+		for (const struct sw_job *other = NULL; (other = sw_list_next(view, shelves[l], other)) != NULL;) {
 			if (other == job || sw_job_node(view, other, 0, NULL).v == SW_NO_NODE.v)
 				continue;
 			host += other->host_memory_bytes * other->gpus;
@@ -37,16 +36,15 @@ static bool gives_way(struct sw_view *view, const struct sw_node *node, const st
 static bool bring_home(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	const struct room *room = room_of(view, node->id.v);
-	for (const struct sw_job *other = linked(view, mind_of(view)->spread.first); other != NULL; other = after(view, other))
+	for (const struct sw_job *other = NULL; (other = sw_list_next(view, SPREAD, other)) != NULL;)
 		if (sw_jobs_meet(view, job, other))
 			return false;
-	for (const struct sw_job *other = linked(view, room->runs.first); other != NULL; other = after(view, other))
+	for (const struct sw_job *other = NULL; (other = sw_list_next(view, runs_of(node->id.v), other)) != NULL;)
 		if (sw_jobs_meet(view, job, other) && !sw_gandiva_may_rest(view, other))
 			return false;
 	const struct sw_job *next;
-	for (const struct sw_job *other = linked(view, room->runs.first); other != NULL; other = next) {
-		next = after(view, other);
+	for (const struct sw_job *other = sw_list_next(view, runs_of(node->id.v), NULL); other != NULL; other = next) {
+		next = sw_list_next(view, runs_of(node->id.v), other);
 		if (sw_jobs_meet(view, job, other) && !sw_gandiva_rest(plan, other))
 			return false;
 	}
@@ -57,21 +55,21 @@ static bool bring_home(struct sw_plan *plan, const struct sw_node *node, const s
 static bool clear(struct sw_plan *plan, const struct sw_node *node, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	const struct room *room = room_of(view, node->id.v);
-	uint32_t gpus = node_of(view, node->id.v).gpus_free;
-	for (const struct sw_job *other = linked(view, room->runs.first); other != NULL && gpus < job->gpus; other = after(view, other))
+	uint32_t free = node_of(view, node->id.v).gpus_free, gpus = free;
+	for (const struct sw_job *other = NULL; (other = sw_list_next(view, runs_of(node->id.v), other)) != NULL && gpus < job->gpus;)
 		gpus += gives_way(view, node, other, job) ? of(view, other)->held : 0;
 	if (gpus < job->gpus)
 		return false;
 	const struct sw_job *next;
-	for (const struct sw_job *other = linked(view, room->runs.first); other != NULL; other = next) {
-		next = after(view, other);
-		if (node_of(view, node->id.v).gpus_free >= job->gpus)
-			break;
-		if (gives_way(view, node, other, job) && !sw_gandiva_rest(plan, other))
+	for (const struct sw_job *other = sw_list_next(view, runs_of(node->id.v), NULL); other != NULL && free < job->gpus; other = next) {
+		next = sw_list_next(view, runs_of(node->id.v), other);
+		if (!gives_way(view, node, other, job))
+			continue;
+		if (!sw_gandiva_rest(plan, other))
 			return false;
+		free = node_of(view, node->id.v).gpus_free;
 	}
-	return node_of(view, node->id.v).gpus_free >= job->gpus;
+	return free >= job->gpus;
 }
 
 /* Of one that is stopped in this very decision its GPUs are not known yet. */
@@ -139,7 +137,7 @@ static void judge(struct sw_plan *plan, const struct sw_job *job)
 static void unpack(struct sw_plan *plan, uint32_t node)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	for (const struct sw_job *job = linked(view, room_of(view, node)->runs.first); job != NULL; job = after(view, job)) {
+	for (const struct sw_job *job = NULL; (job = sw_list_next(view, runs_of(node), job)) != NULL;) {
 		const struct sw_job *guest = linked(view, of(view, job)->partner);
 		if (guest == NULL || sw_job_keeps(view, guest) != SW_KEEPS_ANYWHERE ||
 		    sw_plan_run(plan, guest, SW_WISH(.where = sw_on((struct sw_node_id){node}))) != SW_YES)
@@ -161,18 +159,17 @@ void sw_gandiva_watch(struct sw_view *view, const struct sw_job *job)
 static void turn(struct sw_plan *plan, uint32_t n)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct room *room = room_of(view, n);
 	struct sw_node node = node_of(view, n);
 	const struct sw_job *next;
-	for (const struct sw_job *job = linked(view, room->runs.first); job != NULL; job = next) {
-		next = after(view, job);
+	for (const struct sw_job *job = sw_list_next(view, runs_of(n), NULL); job != NULL; job = next) {
+		next = sw_list_next(view, runs_of(n), job);
 		if (of(view, job)->on_trial && sw_view_now(view) >= of(view, job)->trial_ends)
 			judge(plan, job);
 	}
-	next = linked(view, room->waits.first);
-	for (uint32_t left = room->waits.count; left > 0 && next != NULL; left--) {
+	next = sw_list_next(view, waits_of(n), NULL);
+	for (uint32_t left = sw_list_length(view, waits_of(n)); left > 0 && next != NULL; left--) {
 		const struct sw_job *job = next;
-		next = after(view, job);
+		next = sw_list_next(view, waits_of(n), job);
 		if (!node.open || node.gpus < job->gpus) { /* closed, or with fewer GPUs than it had */
 			sw_gandiva_part(view, job);
 			sw_gandiva_enter(view, job, QUEUED, 0);
@@ -181,10 +178,11 @@ static void turn(struct sw_plan *plan, uint32_t n)
 			break; /* those behind it shall not keep it from its turn */
 		}
 	}
-	if (room->waits.count == 0 && node_of(view, n).gpus_free > 0 && mind_of(view)->crowded == 0)
+	if (sw_list_length(view, waits_of(n)) > 0)
+		for (const struct sw_job *job = NULL; (job = sw_list_next(view, runs_of(n), job)) != NULL;)
+			sw_gandiva_watch(view, job);
+	else if (node_of(view, n).gpus_free > 0 && mind_of(view)->crowded == 0)
 		unpack(plan, n);
-	for (const struct sw_job *job = linked(view, room->runs.first); job != NULL && room->waits.count > 0; job = after(view, job))
-		sw_gandiva_watch(view, job);
 }
 
 void sw_gandiva_take_turns(struct sw_plan *plan)
@@ -226,10 +224,10 @@ static bool shuns(struct sw_view *view, const struct sw_job *job, struct sw_node
 void sw_gandiva_press(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	const struct sw_job *job = linked(view, mind_of(view)->queue.first);
+	const struct sw_job *job = sw_list_next(view, QUEUED, NULL);
 	while (job != NULL &&
 	       (!sw_gandiva_is_hard(view, job) || sw_gandiva_over_quota(view, job) || sw_view_now(view) - job->since < quantum(view)))
-		job = after(view, job);
+		job = sw_list_next(view, QUEUED, job);
 	if (job == NULL)
 		return;
 	bool one_node = job->gpus <= sw_view_node_gpus_max(view);
@@ -243,16 +241,15 @@ void sw_gandiva_press(struct sw_plan *plan)
 			}
 			return;
 		}
-		for (const struct sw_job *other = linked(view, room_of(view, n)->runs.first); other != NULL && node.open;
-		     other = after(view, other))
+		for (const struct sw_job *other = NULL; (other = sw_list_next(view, runs_of(n), other)) != NULL && node.open;)
 			all += sw_gandiva_may_rest(view, other) ? of(view, other)->held : 0;
 	}
 	if (one_node || shuns(view, job, SW_NO_NODE) || all < job->gpus)
 		return;
 	for (uint32_t n = 0; n < sw_view_nodes(view) && sw_view_gpus_free(view) < job->gpus; n++) {
 		const struct sw_job *next;
-		for (const struct sw_job *other = linked(view, room_of(view, n)->runs.first); other != NULL; other = next) {
-			next = after(view, other);
+		for (const struct sw_job *other = sw_list_next(view, runs_of(n), NULL); other != NULL; other = next) {
+			next = sw_list_next(view, runs_of(n), other);
 			if (sw_view_gpus_free(view) < job->gpus && sw_gandiva_may_rest(view, other))
 				(void)sw_gandiva_rest(plan, other);
 		}
@@ -269,14 +266,14 @@ void sw_gandiva_end_spread(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	const struct sw_job *next;
-	for (const struct sw_job *job = linked(view, mind_of(view)->spread.first); job != NULL; job = next) {
-		next = after(view, job);
+	for (const struct sw_job *job = sw_list_next(view, SPREAD, NULL); job != NULL; job = next) {
+		next = sw_list_next(view, SPREAD, job);
 		if (sw_job_keeps(view, job) != SW_KEEPS_ANYWHERE || !sw_gandiva_may_rest(view, job))
 			continue;
-		bool wanted = mind_of(view)->queue.count > 0;
+		bool wanted = sw_list_length(view, QUEUED) > 0;
 		struct sw_node_id node;
 		for (uint32_t i = 0; (node = sw_job_node(view, job, i, NULL)).v != SW_NO_NODE.v; i++) {
-			wanted |= room_of(view, node.v)->waits.count > 0;
+			wanted |= sw_list_length(view, waits_of(node.v)) > 0;
 			sw_gandiva_mark(view, node.v);
 		}
 		if (wanted && sw_gandiva_rest(plan, job)) {
