@@ -231,8 +231,8 @@ static struct seat look_for_seat(const struct turn *turn, const struct sw_job *j
 	uint32_t lanes = lanes_of(turn->view);
 	if (turn->everywhere || job->fresh)
 		return sw_salus_seat_anywhere(turn->view, job, lanes);
-	for (uint32_t link = desk_of(turn->view)->due.first; link != 0 && best.room == 0; link = room_of(turn->view, link)->links[DUE].next)
-		best = sw_salus_seat(turn->view, job, link, lanes);
+	for (const struct sw_job *keeper = NULL; best.room == 0 && (keeper = sw_list_next(turn->view, DUE, keeper)) != NULL;)
+		best = sw_salus_seat(turn->view, job, link_of(keeper), lanes);
 	return best;
 }
 
@@ -327,6 +327,8 @@ const struct sw_policy sw_policy_salus = {
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct desk),
 	.job_state_size = sizeof(struct card),
+	.list_count = LISTS,
+	.shelf_count = SIZES_MAX + 1,
 	.pauses = true,
 	.order = &order,
 	.key = key,

@@ -12,26 +12,17 @@
 enum { ORDER, LANES, TURN, PATIENCE };
 enum { FAIR, FIFO, SRTF, PACK };
 
-/* Links are ids plus one: zeroed bytes name none. */
-struct salus_list {
-	uint32_t first, last;
-};
-
-struct link {
-	uint32_t next, before;
-};
-
-enum { OPEN, DUE, LISTS };
+/* Rooms in which something happened; and shelves of those that could take one more, by their GPUs.
+ * It is their keepers that are listed. */
+enum { DUE, LISTS, OPEN = LISTS };
 
 /* Some GPUs, and the jobs that are on all of them. Kept in the bytes of one of these jobs, its
- * keeper; rooms are named by the link to it. */
+ * keeper. Rooms are named by the link to it: its id plus one, so that zeroed bytes name none. */
 struct salus_room {
-	struct link links[LISTS];
 	uint32_t members[MEMBERS_MAX]; /* links, in submit order */
 	uint8_t lane[MEMBERS_MAX];     /* of each */
 	uint8_t count;
 	uint8_t lanes;
-	bool listed[LISTS];
 	uint32_t gpus;
 	uint64_t capacity; /* memory of each GPU */
 	uint64_t used;	   /* of it, by what members keep and by the lanes */
@@ -43,10 +34,8 @@ struct card {
 };
 
 struct desk {
-	struct salus_list open[SIZES_MAX + 1]; /* rooms that could take one more, by their GPUs */
-	struct salus_list due;		       /* rooms in which something happened */
-	uint32_t blocked;		       /* link to the job that none overtakes; 0: none */
-	bool changed;			       /* one that found no place may find one now */
+	uint32_t blocked; /* link to the job that none overtakes; 0: none */
+	bool changed;	  /* one that found no place may find one now */
 };
 
 static inline struct card *card_of(struct sw_view *view, const struct sw_job *job)
@@ -67,6 +56,17 @@ static inline const struct sw_job *linked(struct sw_view *view, uint32_t link)
 static inline struct salus_room *room_of(struct sw_view *view, uint32_t link)
 {
 	return link == 0 ? NULL : &card_of(view, linked(view, link))->own;
+}
+
+static inline uint32_t link_of(const struct sw_job *job)
+{
+	return job == NULL ? 0 : job->id.v + 1;
+}
+
+/* Of rooms of so many GPUs. */
+static inline uint32_t shelf_of(uint32_t gpus)
+{
+	return OPEN + (gpus < SIZES_MAX ? gpus : SIZES_MAX);
 }
 
 /* Whether it can be on GPUs with others. */

@@ -10,38 +10,16 @@
  */
 #include "policy/salus.h"
 
-/* ---- lists of rooms */
-
-static struct salus_list *list_of(struct sw_view *view, const struct salus_room *room, int which)
-{
-	return which == DUE ? &desk_of(view)->due : &desk_of(view)->open[room->gpus < SIZES_MAX ? room->gpus : SIZES_MAX];
-}
-
-static void set_listed(struct sw_view *view, uint32_t link, int which, bool listed)
-{
-	struct salus_room *room = room_of(view, link);
-	struct salus_list *list = list_of(view, room, which);
-	struct link *own = &room->links[which];
-	if (room->listed[which] == listed)
-		return;
-	room->listed[which] = listed;
-	if (listed)
-		*own = (struct link){.before = list->last};
-	*(own->before == 0 ? &list->first : &room_of(view, own->before)->links[which].next) = listed ? link : own->next;
-	*(own->next == 0 ? &list->last : &room_of(view, own->next)->links[which].before) = listed ? link : own->before;
-}
-
 void sw_salus_mark(struct sw_view *view, uint32_t link)
 {
-	set_listed(view, link, DUE, true);
+	sw_list_append(view, DUE, linked(view, link));
 }
 
 uint32_t sw_salus_next_due(struct sw_view *view)
 {
-	uint32_t link = desk_of(view)->due.first;
-	if (link != 0)
-		set_listed(view, link, DUE, false);
-	return link;
+	const struct sw_job *keeper = sw_list_next(view, DUE, NULL);
+	sw_list_remove(view, DUE, keeper);
+	return link_of(keeper);
 }
 
 /* ---- memory */
@@ -72,7 +50,10 @@ static void count(struct sw_view *view, uint32_t link)
 		room->used += sizes[l];
 	for (uint32_t m = 0; m < room->count; m++)
 		room->lanes = room->lane[m] >= room->lanes ? (uint8_t)(room->lane[m] + 1) : room->lanes;
-	set_listed(view, link, OPEN, room->count < MEMBERS_MAX && room->used < room->capacity);
+	if (room->count < MEMBERS_MAX && room->used < room->capacity)
+		sw_list_append(view, shelf_of(room->gpus), linked(view, link));
+	else
+		sw_list_remove(view, shelf_of(room->gpus), linked(view, link));
 }
 
 /* ---- coming and going */
@@ -123,22 +104,21 @@ static void close_gap(struct salus_room *room, uint8_t lane)
 		room->lane[m] = (uint8_t)(room->lane[m] - (room->lane[m] > lane));
 }
 
-/* Its keeper leaves: the room moves into the bytes of another. */
-static void hand_over(struct sw_view *view, uint32_t from, uint32_t to)
+/* Its keeper leaves: the room moves into the bytes of another, which takes its place on lists. */
+static void hand_over(struct sw_view *view, const struct sw_job *from, const struct sw_job *to)
 {
-	const struct salus_room *old = room_of(view, from);
-	struct salus_room *room = room_of(view, to);
-	*room = *old;
-	for (int which = 0; which < LISTS; which++) {
-		const struct link *own = &room->links[which];
-		if (!room->listed[which])
-			continue;
-		struct salus_list *list = list_of(view, room, which);
-		*(own->before == 0 ? &list->first : &room_of(view, own->before)->links[which].next) = to;
-		*(own->next == 0 ? &list->last : &room_of(view, own->next)->links[which].before) = to;
-	}
+	const struct salus_room *room = &card_of(view, to)->own;
+	card_of(view, to)->own = card_of(view, from)->own;
+	sw_list_put(view, DUE, to, from);
+	sw_list_put(view, shelf_of(room->gpus), to, from);
 	for (uint32_t m = 0; m < room->count; m++)
-		card_of(view, linked(view, room->members[m]))->room = to;
+		card_of(view, linked(view, room->members[m]))->room = link_of(to);
+}
+
+static void delist(struct sw_view *view, const struct sw_job *keeper)
+{
+	sw_list_remove(view, DUE, keeper);
+	sw_list_remove(view, sw_list_shelf(view, keeper), keeper);
 }
 
 void sw_salus_leave(struct sw_view *view, const struct sw_job *job)
@@ -150,8 +130,7 @@ void sw_salus_leave(struct sw_view *view, const struct sw_job *job)
 		return;
 	card->room = 0;
 	if (room->count == 1) {
-		set_listed(view, link, DUE, false);
-		set_listed(view, link, OPEN, false);
+		delist(view, job);
 		return;
 	}
 	while (room->members[at] != own)
@@ -162,19 +141,20 @@ void sw_salus_leave(struct sw_view *view, const struct sw_job *job)
 		room->lane[at] = room->lane[at + 1];
 	}
 	close_gap(room, lane);
-	if (link == own)
-		hand_over(view, own, link = room->members[0]);
+	if (link == own) {
+		hand_over(view, job, linked(view, link = room->members[0]));
+		delist(view, job);
+	}
 	count(view, link);
 	sw_salus_mark(view, link);
 }
 
 uint32_t sw_salus_find(struct sw_view *view, const struct sw_job *job)
 {
-	uint32_t size = job->gpus_held < SIZES_MAX ? job->gpus_held : SIZES_MAX;
-	for (uint32_t link = desk_of(view)->open[size].first; link != 0; link = room_of(view, link)->links[OPEN].next) {
-		const struct salus_room *room = room_of(view, link);
+	for (const struct sw_job *keeper = NULL; (keeper = sw_list_next(view, shelf_of(job->gpus_held), keeper)) != NULL;) {
+		const struct salus_room *room = &card_of(view, keeper)->own;
 		if (room->gpus == job->gpus_held && sw_jobs_meet(view, linked(view, room->members[0]), job))
-			return link;
+			return link_of(keeper);
 	}
 	return 0;
 }
@@ -210,15 +190,15 @@ struct seat sw_salus_seat(struct sw_view *view, const struct sw_job *job, uint32
 
 struct seat sw_salus_seat_anywhere(struct sw_view *view, const struct sw_job *job, uint32_t lanes)
 {
-	uint32_t size = job->gpus < SIZES_MAX ? job->gpus : SIZES_MAX, fewest = UINT32_MAX;
+	uint32_t fewest = UINT32_MAX;
 	struct seat best = {0};
-	for (uint32_t link = desk_of(view)->open[size].first; link != 0; link = room_of(view, link)->links[OPEN].next) {
-		uint32_t members = room_of(view, link)->count;
+	for (const struct sw_job *keeper = NULL; (keeper = sw_list_next(view, shelf_of(job->gpus), keeper)) != NULL;) {
+		uint32_t members = card_of(view, keeper)->own.count;
 		/* A lane of its own before turns, few to take turns with before
 		 * many, and then the rules. */
 		if (best.room != 0 && best.rule == 1 && members >= fewest)
 			continue;
-		struct seat seat = sw_salus_seat(view, job, link, lanes);
+		struct seat seat = sw_salus_seat(view, job, link_of(keeper), lanes);
 		if (seat.room == 0 || (best.rule == 1 && seat.rule > 1))
 			continue;
 		bool alone = seat.rule == 1 && best.rule > 1;
