@@ -1,5 +1,4 @@
-/* Fit job first: first in, first out, but a job that does not fit does not
- * hold up those behind it. */
+/* Fit job first: first in, first out, but a job that does not fit holds up no others. */
 #include <sharewell/policy.h>
 
 static const struct sw_order order = {0};

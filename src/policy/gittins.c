@@ -1,13 +1,10 @@
 /* The Gittins index in two dimensions (Tiresias 2D-Gittins): run first the job that is likeliest to
- * end soon for the GPU time invested. That is judged by how much GPU time jobs used before: a file
- * of samples, or else the jobs that ended on this cluster. Durations of living jobs need not be
- * known.
+ * end soon for the GPU time invested. That is judged by the GPU time of jobs before: a file of
+ * samples, or else those that ended on this cluster. Durations of living jobs need not be known.
  *
- * Queues as in las.c; within a queue the index decides, in the last queue arrival does. The
- * index of a running job is looked at again every `tick`, or when it has run for a quarter
- * longer, whichever is later. Until HISTORY_MIN jobs have ended and no file was given, the
- * index is the same for all.
- */
+ * Queues as in las.c; within a queue the index decides, in the last queue arrival does. The index
+ * of a running job is looked at again every `tick`, or when it has run for a quarter longer,
+ * whichever is later. Without a file it is the same for all until HISTORY_MIN jobs have ended. */
 #include <sharewell/policy.h>
 
 #include <string.h>
@@ -45,11 +42,7 @@ struct account {
 	int64_t key; /* as it was last looked at */
 };
 
-static const struct sw_order queues = {
-	.preemptive = true,
-	.placement_is_wish = true,
-	.ties = SW_TIES_RUNNING_FIRST,
-};
+static const struct sw_order queues = {.preemptive = true, .placement_is_wish = true, .ties = SW_TIES_RUNNING_FIRST};
 
 static void add_up(struct history *history)
 {
@@ -75,8 +68,7 @@ static const char *start(struct sw_view *view)
 	return NULL;
 }
 
-/* How far the index looks ahead in this queue: by parameter, or the queue's threshold. 0 in the
- * last queue: arrival rules there. */
+/* How far the index looks ahead in this queue. 0 in the last queue: arrival rules there. */
 static int64_t look_ahead(struct sw_view *view, uint32_t level)
 {
 	const struct sw_value *limits = sw_view_param(view, THRESHOLDS);
@@ -140,8 +132,7 @@ static void started(struct sw_view *view, const struct sw_job *job)
 	watch(view, job);
 }
 
-/* The cluster's own history: the last HISTORY_MAX ends stand for all; a random old one makes
- * room. */
+/* The cluster's own history: HISTORY_MAX ends stand for all; a random old one makes room. */
 static void ended(struct sw_view *view, const struct sw_job *job)
 {
 	struct history *history = sw_view_state(view);

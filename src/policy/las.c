@@ -1,5 +1,4 @@
-/* Least attained service in two dimensions (Tiresias): GPU time used so far decides, and
- * durations need not be known.
+/* Least attained service in two dimensions (Tiresias): GPU time used so far decides.
  *
  * Discretised: queues with thresholds on attained GPU time. A job enters the first queue and moves
  * down when it has used a queue's threshold. Strict priority rules between queues. Within a queue,
@@ -8,8 +7,7 @@
  *
  * Promotion: count from when a job last entered the first queue. A job below that queue may have
  * waited `promote` times as long as it has run. It then goes back to the first one, with both
- * counts at zero. 0: never.
- */
+ * counts at zero. 0: never. */
 #include <sharewell/policy.h>
 
 #include <stdio.h>

@@ -23,8 +23,7 @@ static uint32_t nodes_allowed(uint32_t level, uint32_t gpus, uint32_t per_node)
 	return level == 0 ? fewest : level == 1 ? 2 * fewest : UINT32_MAX;
 }
 
-/* The tightest gap for all of the rest. Nodes that are in the spot already, or do not suit,
- * refuse: step over them. */
+/* The tightest gap for all of the rest. Nodes that are in the spot or do not suit refuse. */
 static bool add_tightest(const struct sw_view *view, struct sw_spot *spot, uint32_t gpus, struct sw_node_id from, struct sw_node_id end)
 {
 	struct sw_node_id node = sw_nodes_tightest(view, gpus, from, end);

@@ -24,8 +24,7 @@ SW_DECLARE_POLICY(chaos);
 /* In the order in which people should meet them; NULL ends. */
 extern const struct sw_policy *const sw_policies[];
 
-/* The same with packing on top, "las+pack", for those that are orders and nothing
- * else; NULL behind the last. */
+/* Those that are orders alone with packing on top, as "las+pack"; NULL behind the last. */
 const struct sw_policy *sw_policies_packed(size_t index);
 
 /* By its name; NULL: there is none. */

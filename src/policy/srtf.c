@@ -1,5 +1,4 @@
-/* Shortest remaining time first, preemptive. An oracle on traces; live it is as good as the
- * prediction. Jobs whose remaining time is not known come last. */
+/* Shortest remaining time first: an oracle on traces, live as good as the prediction. */
 #include <sharewell/policy.h>
 
 static const struct sw_order order = {
