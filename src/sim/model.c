@@ -555,7 +555,8 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->stall_until_ns = now;
 	life->pace = full_speed;
 	life->told_milli = 0;
-	life->told_end_ns = now + life->left_ns; /* what the engine thinks of by itself */
+	/* What the engine thinks of by itself. */
+	life->told_end_ns = command->gpus == model->trace->jobs.items[command->job].gpus ? now + life->left_ns : SW_TIME_NEVER;
 	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
 		/* It may have lost work in this very step, which the engine has not heard. */
@@ -627,6 +628,10 @@ static void move(struct sw_world_model *model, const struct sw_engine *engine, c
 		life->stall_until_ns = now + sw_transfer_ns(&model->world->migrate, gpu_state_bytes(life));
 	life->pace = pace_of(model, engine, command->job);
 	tell_of_run(model, command->job, SW_EV_MOVED);
+	/* What the engine was told of another place does not hold any more. Where each event costs
+	 * something, it is told of all jobs at the next one. */
+	if (!model->world->event_overhead && sw_engine_clock(engine, (struct sw_job_id){command->job})->ends_at != life->told_end_ns)
+		life->told_end_ns = SW_TIME_NEVER;
 	look_ahead(model, command->job, now);
 }
 
