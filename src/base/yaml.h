@@ -63,6 +63,7 @@ enum sw_yaml_type {
 	SW_YAML_DURATION, /* int64_t, nanoseconds; at most ten years */
 	SW_YAML_BYTES,	  /* uint64_t; K, M, G, T are powers of 1024 */
 	SW_YAML_RATE,	  /* uint64_t, bytes a second: "55 GB/s"; k, M, G, T are powers of 1000, as links are counted */
+	SW_YAML_WATTS,	  /* int64_t: 300, "300 W" or "1.2 kW" */
 	SW_YAML_INTEGER,  /* int64_t */
 	SW_YAML_MILLI,	  /* int64_t, thousandths: 1.25 is 1250 */
 	SW_YAML_PPM,	  /* int64_t, millionths */

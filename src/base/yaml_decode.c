@@ -30,6 +30,8 @@ static const char *expected(enum sw_yaml_type type)
 		return "a size such as 512M or 80G";
 	case SW_YAML_RATE:
 		return "a rate such as 55 GB/s";
+	case SW_YAML_WATTS:
+		return "a power such as 300 W";
 	case SW_YAML_INTEGER:
 		return "a whole number";
 	case SW_YAML_MILLI:
@@ -91,17 +93,18 @@ static int check_bounds(const struct sw_yaml_node *node, const struct sw_yaml_fi
 			    format_bound(field->type, field->min, low), format_bound(field->type, max, high));
 }
 
-/* "55 GB/s", "800MB/s", "1000": powers of 1000. */
-static int parse_rate(const char *text, size_t size, int64_t *ret_rate)
+struct unit {
+	const char *name;
+	int64_t factor;
+};
+
+/* A decimal number and one of these units, or none; parts below one are cut off. */
+static int parse_with_unit(const char *text, size_t size, const struct unit *units, size_t count, int64_t *ret_value)
 {
-	static const struct {
-		const char *unit;
-		int64_t factor;
-	} units[] = {{"kB/s", 1000}, {"MB/s", 1000000}, {"GB/s", 1000000000}, {"TB/s", INT64_C(1000000000000)}, {"B/s", 1}};
 	int64_t factor = 1;
-	for (size_t i = 0; i < SW_YAML_COUNT(units); i++) {
-		size_t length = strlen(units[i].unit);
-		if (size > length && memcmp(text + size - length, units[i].unit, length) == 0) {
+	for (size_t i = 0; i < count; i++) {
+		size_t length = strlen(units[i].name);
+		if (size > length && memcmp(text + size - length, units[i].name, length) == 0) {
 			factor = units[i].factor;
 			size -= length;
 			break;
@@ -112,8 +115,22 @@ static int parse_rate(const char *text, size_t size, int64_t *ret_rate)
 	int64_t milli = 0;
 	if (sw_parse_decimal(text, size, 1000, &milli) < 0 || __builtin_mul_overflow(milli, factor, &milli))
 		return SW_EINPUT;
-	*ret_rate = milli / 1000;
+	*ret_value = milli / 1000;
 	return 0;
+}
+
+/* "55 GB/s", "800MB/s", "1000": powers of 1000. */
+static int parse_rate(const char *text, size_t size, int64_t *ret_rate)
+{
+	static const struct unit units[] = {
+		{"kB/s", 1000}, {"MB/s", 1000000}, {"GB/s", 1000000000}, {"TB/s", INT64_C(1000000000000)}, {"B/s", 1}};
+	return parse_with_unit(text, size, units, SW_YAML_COUNT(units), ret_rate);
+}
+
+static int parse_watts(const char *text, size_t size, int64_t *ret_watts)
+{
+	static const struct unit units[] = {{"kW", 1000}, {"W", 1}};
+	return parse_with_unit(text, size, units, SW_YAML_COUNT(units), ret_watts);
 }
 
 static int decode_number(const struct sw_yaml_node *node, const struct sw_yaml_field *field, void *target, struct sw_err *err)
@@ -134,6 +151,9 @@ static int decode_number(const struct sw_yaml_node *node, const struct sw_yaml_f
 			break;
 		case SW_YAML_RATE:
 			r = parse_rate(node->text, node->size, &value);
+			break;
+		case SW_YAML_WATTS:
+			r = parse_watts(node->text, node->size, &value);
 			break;
 		case SW_YAML_INTEGER:
 			r = sw_parse_i64(node->text, node->size, &value);

@@ -220,6 +220,29 @@ static void test_rates(void **state)
 	}
 }
 
+/* Powers are whole watts, with or without a unit. */
+static void test_watts(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t watts;
+	} cases[] = {{"a: 300\n", 300}, {"a: 300W\n", 300}, {"a: 300 W\n", 300}, {"a: 1.25 kW\n", 1250}, {"a: 0.9\n", 0}};
+	static const struct sw_yaml_field field = {"a", SW_YAML_WATTS, .max = 2000};
+	for (size_t i = 0; i < SW_YAML_COUNT(cases); i++) {
+		SW_CLEANUP(sw_yaml_freep) struct sw_yaml *doc = parse(cases[i].text);
+		int64_t watts = -1;
+		assert_int_equal(sw_yaml_decode(sw_yaml_root(doc), "a target", &field, 1, &watts, NULL), 0);
+		assert_int_equal(watts, cases[i].watts);
+	}
+	static const char *const wrong[] = {"a: 300 J\n", "a: -1 W\n", "a: 3 kW\n", "a: W\n"};
+	for (size_t i = 0; i < SW_YAML_COUNT(wrong); i++) {
+		SW_CLEANUP(sw_yaml_freep) struct sw_yaml *doc = parse(wrong[i]);
+		int64_t watts = -1;
+		assert_int_equal(sw_yaml_decode(sw_yaml_root(doc), "a target", &field, 1, &watts, NULL), SW_EINPUT);
+	}
+}
+
 /* Wrong values are refused in words that name line, key, what was found and what was expected. */
 static void test_refused_values(void **state)
 {
@@ -319,10 +342,10 @@ static void test_missing_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tree),	    cmocka_unit_test(test_refused_yaml),   cmocka_unit_test(test_binary),
-		cmocka_unit_test(test_tab),	    cmocka_unit_test(test_bounds),	   cmocka_unit_test(test_decode),
-		cmocka_unit_test(test_rates),	    cmocka_unit_test(test_refused_values), cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_choice_hint), cmocka_unit_test(test_missing_file),
+		cmocka_unit_test(test_tree),  cmocka_unit_test(test_refused_yaml), cmocka_unit_test(test_binary),
+		cmocka_unit_test(test_tab),   cmocka_unit_test(test_bounds),	   cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_rates), cmocka_unit_test(test_watts),	   cmocka_unit_test(test_refused_values),
+		cmocka_unit_test(test_keys),  cmocka_unit_test(test_choice_hint),  cmocka_unit_test(test_missing_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
