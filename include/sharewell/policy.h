@@ -47,6 +47,7 @@ struct sw_node_id {
 struct sw_view; /* what is: the cluster and its jobs at one instant */
 struct sw_plan; /* what shall be: wishes, checked one by one */
 struct sw_spot; /* a place for one job, as a placement rule builds it */
+struct sw_wish; /* how a job shall run */
 
 /* ---- jobs */
 
@@ -283,30 +284,64 @@ const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max);
 
-/* What would become of a job and of those on the GPUs of another if it went there beside them.
- * Speeds are in thousandths of what each does alone; of several GPUs the worst counts. */
-struct sw_beside {
-	uint32_t speed_milli;  /* the job's own */
-	uint32_t worst_milli;  /* the slowest of the others' */
+/* ---- types of GPUs */
+
+struct sw_gpu_type {
+	const char *name;
+	/* of the reference type, on which jobs run for as long as sw_job_remaining() says; for
+	 * models of which no more is known. Where nothing is known of a type it is 1000 */
+	uint32_t speed_milli;
+	uint32_t idle_watts, busy_watts; /* of each GPU; this and the next 0: unknown */
+	uint32_t node_watts;		 /* of a node, without its GPUs */
+};
+
+/* How many types are known, by number from 0: those of struct sw_node. */
+uint32_t sw_view_gpu_types(const struct sw_view *view);
+/* False: it is not known, and has no name. */
+bool sw_view_gpu_type(const struct sw_view *view, uint32_t gpu_type, struct sw_gpu_type *ret_type);
+/* How fast GPUs of this type are for the job, in thousandths of the reference type. */
+uint32_t sw_job_type_speed_milli(const struct sw_view *view, const struct sw_job *job, uint32_t gpu_type);
+
+/* ---- what would become of jobs */
+
+/* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present
+ * class: for jobs that are not together yet, which sw_predict_run() cannot ask about. False: not
+ * all are known, and each of n is taken to run at 1/n; with more than SW_RESIDENTS_MAX, too. */
+#define SW_RESIDENTS_MAX 8u
+bool sw_predict_together(const struct sw_view *view, const struct sw_job *const *jobs, size_t count, uint32_t *ret_speed_milli);
+
+/* What would become of a job by a wish, and of those beside it. Speeds of jobs that share a GPU are
+ * in thousandths of what each does alone there; of several GPUs the worst counts. */
+struct sw_run_forecast {
+	/* The job's own, in thousandths of what sw_job_remaining() counts by: with the type of its
+	 * GPUs (of several types the slowest), their number, how far apart they are, its CPUs, and
+	 * its neighbours. A start or a copy comes on top. */
+	uint32_t speed_milli;
+	uint32_t share_milli;  /* of that, what its neighbours leave it */
+	uint32_t worst_milli;  /* the slowest of these; 1000: it is alone */
 	uint32_t worth_milli;  /* what all of them do together: above 1000, more than one after the other */
-	uint32_t before_milli; /* the same without the job; 1000 where `with` is alone */
-	bool fits;	       /* with SW_REST there is room for it, but for quotas */
-	/* all of them have profiles, and whoever drives the core predicts; else each of n is taken
-	 * to run at 1/n: no gain */
+	uint32_t before_milli; /* the same without the job: 1000 where one is there, 0 where none is */
+	uint32_t gpus;
+	uint32_t power_watts;	   /* of its GPUs when they are busy; 0: unknown */
+	uint64_t gpu_memory_bytes; /* on each of its GPUs; of a split job the largest part. 0: all of it */
+	/* There is room for it now, but for quotas. Else the rest is true where it was asked to go.
+	 * Where those are no certain GPUs, it is in the best place of the node or the cluster. */
+	bool fits;
+	/* All of them have profiles, and what drives the core predicts. Else each of n is taken to
+	 * run at 1/n: no gain; and the job as if its place did not matter. */
 	bool known;
 };
 
-/* Predicts it for a waiting or running job in this class, on the GPUs of `with`, which runs. False,
- * and nothing is written: it does not run, or is the job itself. Jobs of one model (sw_job.model)
- * and class are alike, so a decision need ask only once for each combination; an answer costs tens
- * of nanoseconds. A live cluster learns: a later decision may be told otherwise. */
-bool sw_predict_beside(const struct sw_view *view, const struct sw_job *job, enum sw_job_class job_class, const struct sw_job *with,
-		       struct sw_beside *ret_beside);
-/* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present
- * class. False: not all are known, and each of n is taken to run at 1/n; with more than
- * SW_RESIDENTS_MAX, too. */
-#define SW_RESIDENTS_MAX 8u
-bool sw_predict_together(const struct sw_view *view, const struct sw_job *const *jobs, size_t count, uint32_t *ret_speed_milli);
+/* The one prediction: of a job that waits or runs. It looks for a place as sw_plan_run() would, but
+ * preempts no job and asks for no quota and no leave to stop. A running job is asked about as if it
+ * had left its GPUs, but beside others, where it stays too; the zero wish is about where it is.
+ * False, and nothing is written: there is no such wish, it goes beside a job that does not run,
+ * or a placement rule asks.
+ *
+ * Jobs of one model (sw_job.model) and class are alike, so a decision need ask only once for each
+ * combination. Beside a job and on exact GPUs an answer costs tens of nanoseconds; elsewhere as
+ * much as a wish. A live cluster learns: a later decision may be told otherwise. */
+bool sw_predict_run(const struct sw_view *view, const struct sw_job *job, const struct sw_wish *wish, struct sw_run_forecast *ret_forecast);
 
 /* ---- splitting: one job of one GPU over the parts of several that others leave */
 
@@ -436,6 +471,25 @@ enum sw_evict {
 	SW_EVICT_SPARING,
 };
 
+/* How a run is set up. Zero everywhere: as its job asked. */
+struct sw_config {
+	/* For the job itself, which is told them in its environment (docs/write-a-policy.md): what
+	 * they do to its speed no world knows. */
+	uint32_t batch; /* of each worker */
+	uint32_t accumulation;
+	uint32_t workers, servers;
+	/* Per GPU; they count instead of what the job asked for. */
+	uint32_t cpus;
+	uint64_t host_memory_bytes;
+};
+#define SW_CONFIG_MOST (1u << 20) /* of accumulation, workers, servers */
+#define SW_CONFIG_BATCH_MOST (1u << 30)
+#define SW_CONFIG_CPUS_MOST (1u << 16)
+#define SW_CONFIG_MEMORY_MOST (UINT64_C(1) << 43)
+
+/* That of its run; of a job that waits, of the run that is suspended where it was, else zero. */
+const struct sw_config *sw_job_config(const struct sw_view *view, const struct sw_job *job);
+
 /* How a job shall run. The zero value is the ordinary start: on the GPUs that it asked for, in the
  * class that it asked for, where the cluster's rule says, and no job is disturbed. */
 struct sw_wish {
@@ -450,6 +504,9 @@ struct sw_wish {
 	 * then on the run is protected by the quantum alone, however often it was preempted. It
 	 * goes on until it is stopped. 0: none; of a running job: as it was. */
 	sw_ns until;
+	/* A member that is zero: as the job asked, or of a running job as it is. It holds for one
+	 * run. CPUs and host memory count where the placement rule counts them. */
+	struct sw_config config;
 };
 
 /* A wish in one expression: sw_plan_run(plan, job, SW_WISH(.gpus = 4)). It lasts as long as its
@@ -515,12 +572,16 @@ static inline struct sw_where sw_in_parts(const struct sw_split *split)
  * until it goes on, nothing else about it changes.
  *
  * A running job gets another lease (`until`, also beside what follows), moves to where a rule
- * (sw_by) or a node (sw_on) has another place for it now, is resized (`gpus`; it may move), or
- * both. SW_NO_ROOM: it stays as it is. Live, one that keeps its node and its number of GPUs goes
- * on where that can be (docs/gpu.md); others are stopped and started. SW_KEPT: the owner of the
- * job allows no such stop. An opportunistic one becomes a guaranteed one for the rest of its run
+ * (sw_by) or a node (sw_on) has another place for it now, is resized (`gpus`; it may move), is set
+ * up anew (`config`; where it is, unless it moves too), or several of these. SW_NO_ROOM: it stays
+ * as it is. Live, one that keeps its node, its number of GPUs and its configuration goes on where
+ * that can be (docs/gpu.md); others are stopped and started. SW_KEPT: the owner of the job allows
+ * no such stop. An opportunistic one becomes a guaranteed one for the rest of its run
  * (SW_AS_GUARANTEED and nothing else but `evict`): in place where no guaranteed job holds the
  * compute, else it moves to where it would start.
+ *
+ * A run that is suspended where it was goes on as it was set up: SW_KEPT, if the wish has another
+ * configuration.
  *
  * SW_MISUSE: fields that contradict one another (evicting for a job that is promised nothing, or
  * from exact GPUs), or a wish for which there is nothing to do. */

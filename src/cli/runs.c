@@ -161,6 +161,8 @@ int sw_cli_run_study(const struct sw_cli_study *study, const struct sw_cli_sim_v
 		runs[i].config = (struct sw_sim_config){
 			.trace = study->trace,
 			.topology = study->topology,
+			.gpu_types = (const char *const *)study->cluster->gpu_types.items,
+			.gpu_type_count = study->cluster->gpu_types.count,
 			.profiles = study->profiles,
 			.world = study->world,
 			.policy = study->contenders.items[i].policy,

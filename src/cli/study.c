@@ -178,7 +178,7 @@ static int choose_placement(struct sw_cli_study *study, const char *name, struct
 {
 	if (name != NULL)
 		return sw_cli_find_placement(name, &study->placement, err);
-	if (study->world->placement_slowdown) {
+	if (study->world->placement_slowdown && !study->world->recorded) {
 		study->placement = &sw_placement_pack;
 		study->placement_reason = "this world slows down jobs whose GPUs are far apart";
 	} else {

@@ -27,7 +27,8 @@
  *     its node as it holds there; its driver was told so when it began to, or later;
  * 11. a policy's list leads from its first job to its last and back, and has no job that has ended;
  * 12. questions that are open are those of the policy in charge, by number, each within its bounds
- *     and with its own fingerprint.
+ *     and with its own fingerprint;
+ * 13. a job that neither runs nor stands is as it asked to be: it has no configuration.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H
@@ -60,6 +61,33 @@ struct sw_predictor {
 	bool (*speeds)(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
 };
 
+/* A job on some GPUs, or as it would be on them. */
+struct sw_run_shape {
+	uint32_t model;
+	uint32_t gpus_asked, gpus; /* by the job; that the run has */
+	uint32_t split_milli;	   /* step time of a split run, alone; 0: it is not split */
+	uint64_t gpu_types;	   /* a bit for each type among its GPUs; 0: of no type that is known */
+	uint32_t cpus_asked, cpus; /* per GPU; 0: not known, and as the job asked */
+	uint8_t distance, best;	   /* enum sw_distance: of its GPUs, and the least that so many can have here */
+};
+
+/* Tells how fast a job runs on its GPUs without neighbours. */
+struct sw_scaler {
+	void *context;
+	/* The time for a piece of its work, in thousandths of what sw_job_remaining() counts by,
+	 * written in any case and at least 1; false: its model has no profile, and so much hangs on
+	 * it that this is a guess. A function of its arguments and of what its owner knows, as that
+	 * of a predictor. NULL: nothing slows a job down. */
+	bool (*slow)(void *context, const struct sw_run_shape *shape, uint32_t *ret_slow_milli);
+};
+
+/* The types of GPUs by their numbers in the topology; types beyond are not known. */
+struct sw_gpu_types {
+	uint32_t count;
+	bool has_power; /* of some of them it is known */
+	struct sw_gpu_type items[SW_GPU_TYPES_MAX];
+};
+
 /* Says how jobs can be split over what GPUs have left: see sw_view_split(). A pure function: the
  * same question has the same answer. */
 struct sw_splitter {
@@ -77,8 +105,10 @@ struct sw_engine_config {
 	uint64_t seed;
 	struct sw_terms terms;
 	struct sw_predictor predictor;
-	const struct sw_splitter *splitter; /* NULL: nothing is split */
-	uint32_t misuse_limit;		    /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
+	struct sw_scaler scaler;
+	const struct sw_gpu_types *gpu_types; /* changes between steps alone; NULL: nothing is known */
+	const struct sw_splitter *splitter;   /* NULL: nothing is split */
+	uint32_t misuse_limit;		      /* misuses in a row of decisions before the policy is thrown out; 0: 100 */
 };
 
 struct sw_step {
@@ -166,6 +196,10 @@ bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id);
 uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since);
 /* The same of all runs on the node together. */
 uint64_t sw_engine_leaving(const struct sw_engine *engine, struct sw_node_id node);
+/* That of its run; zero: as the job asked. */
+struct sw_config sw_engine_job_config(const struct sw_engine *engine, struct sw_job_id id);
+/* A running job where it is, for its world. */
+struct sw_run_shape sw_engine_run_shape(const struct sw_engine *engine, struct sw_job_id id);
 /* Why the job's run cannot go to these GPUs in one, before it is asked whether they are free; NULL:
  * it can. SW_NO_NODE: of the node on which it runs. */
 const char *sw_engine_move_obstacle(const struct sw_engine *engine, struct sw_job_id id, struct sw_gpus to);

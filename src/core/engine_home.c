@@ -74,8 +74,10 @@ void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t
 		sw_engine_set_home(engine, job, parts);
 	else
 		sw_ledger_drop_parts(&engine->ledger, parts);
-	if (job->stands == SW_NO_PART)
+	if (job->stands == SW_NO_PART) {
 		sw_move_forget_run(engine, job);
+		sw_config_drop(job);
+	}
 }
 
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job)
@@ -97,6 +99,7 @@ void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job)
 		sw_order_remove(engine, job);
 	sw_engine_forget_home(engine, job);
 	sw_move_forget_run(engine, job);
+	sw_config_drop(job);
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_engine_relane(engine, job);
 	if (waits)
@@ -240,7 +243,8 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 						      .job = job->seen.id.v,
 						      .epoch = job->epoch,
 						      .gpus = gpus,
-						      .parts = parts});
+						      .parts = parts,
+						      .config = job->config});
 	sw_tell_started(engine, job);
 	sw_order_add(engine, job);
 }

@@ -139,6 +139,12 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 	hash = sw_hash_u64(hash, (uint64_t)command.epoch << 32 | command.gpus);
 	for (uint32_t p = command.parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
 		hash = sw_hash_u64(hash ^ engine->ledger.parts[p].node, engine->ledger.parts[p].mask);
+	const struct sw_config *config = &command.config;
+	if (!sw_config_is_zero(config)) {
+		hash = sw_hash_u64(sw_hash_u64(hash, (uint64_t)config->batch << 32 | config->accumulation),
+				   (uint64_t)config->workers << 32 | config->servers);
+		hash = sw_hash_u64(sw_hash_u64(hash, config->cpus), config->host_memory_bytes);
+	}
 	engine->log_hash = hash;
 	engine->command_hash =
 		sw_hash_u64(sw_hash_u64(engine->command_hash, (uint64_t)engine->now), (uint64_t)command.kind << 56 ^ command.job);
@@ -169,6 +175,7 @@ void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum s
 	}
 	sw_engine_forget_home(engine, job);
 	sw_move_forget_run(engine, job);
+	sw_config_drop(job);
 	sw_order_remove(engine, job);
 	sw_order_leave_lane(engine, job);
 	sw_alarm_drop(engine, job->seen.id.v);
@@ -206,6 +213,7 @@ void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_alarm_drop(engine, job->seen.id.v);
 	sw_engine_set_waiting(engine, job, false);
 	sw_move_forget_run(engine, job);
+	sw_config_drop(job);
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_tell_change(engine, SW_CHANGE_LOSSES);
 	sw_tell_stopped(engine, job);

@@ -178,9 +178,10 @@ struct sw_command {
 	uint32_t job;
 	uint32_t epoch;
 	uint32_t gpus;
-	uint32_t parts;	  /* in the engine's ledger, valid until the job moves or stops */
-	uint64_t mask;	  /* of its one node */
-	const char *text; /* of the policy, valid until the next step; NULL: none */
+	uint32_t parts;		 /* in the engine's ledger, valid until the job moves or stops */
+	uint64_t mask;		 /* of its one node */
+	struct sw_config config; /* of a start or a move: that of the run from now on */
+	const char *text;	 /* of the policy, valid until the next step; NULL: none */
 };
 
 #endif

@@ -25,15 +25,18 @@ struct sw_core_job {
 	struct sw_job_clock clock;
 	uint64_t asked_memory_bytes; /* as submitted: limits hold for one run */
 	uint32_t asked_compute_milli;
-	uint32_t epoch;	       /* counts runs; one that is suspended and goes on is the same */
-	uint32_t parts;	       /* what it holds; SW_NO_PART */
-	uint32_t plan_slot;    /* its place in the plan of this decision; SW_NO_SLOT */
-	uint32_t lane;	       /* of the order */
-	uint32_t avoid;	       /* the node it keeps off; UINT32_MAX: none */
-	uint32_t split_milli;  /* step time of its split run, alone; 0: not split */
-	uint8_t order_set;     /* enum sw_order_set: which of the lane's sets it is in */
-	bool ranks_as_running; /* as of the last decision: frozen while one is made */
-	bool can_resume;       /* its state was kept at the last stop */
+	uint32_t asked_cpus; /* this and the next as submitted: a configuration holds for one run */
+	uint64_t asked_host_bytes;
+	struct sw_config config; /* of the run that it is, or that stands; else zero */
+	uint32_t epoch;		 /* counts runs; one that is suspended and goes on is the same */
+	uint32_t parts;		 /* what it holds; SW_NO_PART */
+	uint32_t plan_slot;	 /* its place in the plan of this decision; SW_NO_SLOT */
+	uint32_t lane;		 /* of the order */
+	uint32_t avoid;		 /* the node it keeps off; UINT32_MAX: none */
+	uint32_t split_milli;	 /* step time of its split run, alone; 0: not split */
+	uint8_t order_set;	 /* enum sw_order_set: which of the lane's sets it is in */
+	bool ranks_as_running;	 /* as of the last decision: frozen while one is made */
+	bool can_resume;	 /* its state was kept at the last stop */
 	bool prefers_home;
 	bool held_next;	 /* it is held once its run is over */
 	uint8_t keeps;	 /* enum sw_keeps, of the run `epoch` */

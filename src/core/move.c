@@ -119,6 +119,8 @@ static bool goes_on_at(const struct sw_plan *plan, const struct sw_plan_entry *e
 	const struct sw_engine *engine = plan->engine;
 	const struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
 	const struct sw_part *to = &engine->ledger.parts[parts];
+	if (!sw_config_is_same(&job->config, &entry->config_before))
+		return false;
 	if (job->seen.cannot_pause || engine->now < job->move_at || to->next != SW_NO_PART || to->split_bytes != 0)
 		return false;
 	return find_obstacle(engine, job, entry->parts_before, to->node, to->mask) == NULL && !is_in_the_way(plan, entry, to, is_made);
@@ -144,6 +146,7 @@ static void command_move(struct sw_engine *engine, const struct sw_core_job *job
 						      .epoch = job->epoch,
 						      .gpus = sw_ledger_count_gpus(&engine->ledger, parts_of(job)),
 						      .parts = parts_of(job),
+						      .config = job->config,
 						      .mask = engine->ledger.parts[parts_of(job)].mask});
 }
 
@@ -216,7 +219,8 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 						      .job = job->seen.id.v,
 						      .epoch = job->epoch,
 						      .gpus = job->seen.gpus_held,
-						      .parts = job->parts});
+						      .parts = job->parts,
+						      .config = job->config});
 	sw_order_mark(engine, job);
 }
 

@@ -47,8 +47,8 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 	const struct sw_job *job = &own->seen;
 	struct sw_lane lane = {
 		.gpus = job->gpus,
-		.cpus = job->cpus,
-		.host_memory_bytes = job->host_memory_bytes,
+		.cpus = own->asked_cpus,
+		.host_memory_bytes = own->asked_host_bytes,
 		.avoid = own->avoid,
 		.lone = sw_plan_is_homebound(engine, own) ? job->id.v + 1 : 0,
 		.running = sw_oset_empty(),
@@ -101,6 +101,9 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 	struct sw_spot spot;
 	if (job->avoid != UINT32_MAX)
 		sw_ledger_set_closed(&engine->empty, job->avoid, true);
+	/* As it is when it waits: its run may be set up otherwise. */
+	struct sw_config config = job->config;
+	sw_config_put(job, &(struct sw_config){0});
 	sw_spot_begin(&spot, &engine->empty, sw_share_of(&job->seen));
 	wanted.possible =
 		engine->config.placement->place(&engine->empty_view, &job->seen, job->seen.gpus, &spot) && spot.gpus == job->seen.gpus;
@@ -109,6 +112,7 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 		wanted.possible = sw_spot_fill(&engine->empty_view, &spot, job->seen.gpus);
 	}
 	sw_spot_discard(&spot);
+	sw_config_put(job, &config);
 	if (job->avoid != UINT32_MAX)
 		sw_ledger_set_closed(&engine->empty, job->avoid, false);
 	struct sw_lane *lane = spot.failed ? NULL : unused < SIZE_MAX ? &book->lanes.items[unused] : sw_vec_push(&book->lanes);

@@ -55,6 +55,12 @@ struct sw_plan_entry *sw_plan_touch(struct sw_plan *plan, struct sw_core_job *jo
 			entry->before.job_class = job->seen.asked_class;
 			entry->before.compute_milli = job->asked_compute_milli;
 		}
+		entry->config_before = job->config;
+		if (sw_job_is_waiting(&job->seen) && !sw_plan_is_homebound(plan->engine, job)) {
+			entry->before.cpus = job->asked_cpus;
+			entry->before.host_memory_bytes = job->asked_host_bytes;
+			entry->config_before = (struct sw_config){0};
+		}
 		entry->parts_before = job->parts;
 		entry->split_before = job->split_milli;
 		entry->goes_on = false;
@@ -81,6 +87,7 @@ void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 	assert(job->seen.state == SW_JOB_RUNNING && job->parts != SW_NO_PART && job->stands == SW_NO_PART);
 	give(plan, job);
 	sw_engine_set_waiting(plan->engine, job, plan->engine->config.terms.keeps_state);
+	sw_config_put(job, &entry->config_before);
 	/* Whoever comes there must fit beside its run, if that stands there. */
 	if (sw_plan_is_homebound(plan->engine, job))
 		sw_engine_stand(plan->engine, job, job->home);
@@ -154,7 +161,9 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	if (entry->before.state != SW_JOB_RUNNING)
 		return false;
 	uint32_t stood = sw_plan_rise(plan, job);
-	/* It is the same run, with the limits it has. */
+	struct sw_config lifted = job->config;
+	/* It is the same run, as it was set up and with the limits it has. */
+	sw_config_put(job, &entry->config_before);
 	job->seen.job_class = entry->before.job_class;
 	job->seen.gpu_memory_bytes = entry->before.gpu_memory_bytes;
 	job->seen.compute_milli = entry->before.compute_milli;
@@ -167,6 +176,7 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 		job->seen.job_class = job->seen.asked_class;
 		job->seen.gpu_memory_bytes = job->asked_memory_bytes;
 		job->seen.compute_milli = job->asked_compute_milli;
+		sw_config_put(job, &lifted);
 		(void)sw_plan_stand_unless(plan, job, stood, SW_NO_ROOM);
 		return false;
 	}

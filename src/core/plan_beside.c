@@ -61,21 +61,28 @@ bool sw_plan_is_open(const struct sw_ledger *ledger, uint32_t node, uint64_t mas
 	return n->up && !n->closed && (n->shut & mask) == 0 && node != job->avoid;
 }
 
+bool sw_plan_gather_at(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_gpus *where, size_t count,
+		       struct sw_spot *spot, bool *ret_open)
+{
+	bool sensible = true, open = true;
+	sw_spot_begin(spot, &engine->ledger, sw_share_of(&job->seen));
+	for (size_t i = 0; i < count && sensible; i++) {
+		sensible = is_mask_of(engine->topology, &where[i]) &&
+			   (sw_spot_put(spot, &(struct sw_part){.mask = where[i].mask, .node = where[i].node.v}) || spot->failed);
+		open = sensible && open && sw_plan_is_open(&engine->ledger, where[i].node.v, where[i].mask, job);
+	}
+	*ret_open = open;
+	return sensible && (spot->failed || (spot->gpus >= job->seen.min_gpus && spot->gpus <= job->seen.max_gpus));
+}
+
 enum sw_answer sw_plan_settle_at(struct sw_plan *plan, struct sw_core_job *job, const struct sw_gpus *where, size_t count)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_spot spot;
-	bool sensible = true, open = true;
+	bool open;
 	uint32_t stood = sw_plan_rise(plan, job);
-	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
-	for (size_t i = 0; i < count && sensible; i++) {
-		sensible = is_mask_of(engine->topology, &where[i]) &&
-			   (sw_spot_put(&spot, &(struct sw_part){.mask = where[i].mask, .node = where[i].node.v}) || spot.failed);
-		open = sensible && open && sw_plan_is_open(&engine->ledger, where[i].node.v, where[i].mask, job);
-	}
-	sensible &= spot.failed || (spot.gpus >= job->seen.min_gpus && spot.gpus <= job->seen.max_gpus);
 	enum sw_answer answer = SW_YES;
-	if (!sensible)
+	if (!sw_plan_gather_at(engine, job, where, count, &spot, &open))
 		answer = sw_plan_misuse(plan);
 	else if (!sw_engine_quota_allows(engine, &job->seen, spot.gpus))
 		answer = SW_OVER_QUOTA;

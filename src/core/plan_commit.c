@@ -23,6 +23,12 @@ static void undo(struct sw_engine *engine, struct sw_core_job *job, const struct
 	}
 }
 
+/* Whether a job that ran and runs is in another place than before, or set up otherwise. */
+static bool is_moved(const struct sw_core_job *job, const struct sw_plan_entry *entry)
+{
+	return job->parts != entry->parts_before || !sw_config_is_same(&job->config, &entry->config_before);
+}
+
 static void tell_stop(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_plan_entry *entry, enum sw_reason reason)
 {
 	sw_engine_command(engine, (struct sw_command){.kind = SW_CMD_STOP,
@@ -69,9 +75,11 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 {
 	bool ran = entry->before.state == SW_JOB_RUNNING, goes = entry->goes_on;
 	uint64_t from = goes ? engine->ledger.parts[entry->parts_before].mask : 0;
-	struct sw_command command = {.kind = SW_CMD_MOVE, .job = job->seen.id.v, .gpus = job->seen.gpus_held, .parts = job->parts};
+	struct sw_command command = {
+		.kind = SW_CMD_MOVE, .job = job->seen.id.v, .gpus = job->seen.gpus_held, .parts = job->parts, .config = job->config};
 	if (ran) {
-		sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
+		if (job->parts != entry->parts_before)
+			sw_ledger_drop_parts(&engine->ledger, entry->parts_before);
 		job->seen.migrations++;
 	}
 	if (!goes && (!ran || engine->config.terms.moves != SW_MOVES_FREELY)) {
@@ -95,7 +103,7 @@ static void commit_leave(struct sw_plan *plan, struct sw_plan_entry *entry)
 {
 	struct sw_engine *engine = plan->engine;
 	const struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
-	if (job->parts == entry->parts_before || engine->config.terms.moves == SW_MOVES_FREELY)
+	if (!is_moved(job, entry) || engine->config.terms.moves == SW_MOVES_FREELY)
 		return;
 	entry->goes_on = sw_move_goes_on(plan, entry);
 	if (!entry->goes_on)
@@ -119,7 +127,7 @@ void sw_plan_commit(struct sw_plan *plan)
 		struct sw_plan_entry *entry = &plan->entries.items[e];
 		struct sw_core_job *job = &engine->jobs.items[entry->before.id.v];
 		bool ran = entry->before.state == SW_JOB_RUNNING, runs = job->seen.state == SW_JOB_RUNNING;
-		if (runs && !(ran && job->parts == entry->parts_before))
+		if (runs && (!ran || is_moved(job, entry)))
 			commit_run(engine, job, entry);
 		else if (ran == runs)
 			undo(engine, job, entry);

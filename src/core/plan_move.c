@@ -1,4 +1,4 @@
-/* A running job in another place, or of another size.
+/* A running job in another place, of another size, or set up otherwise.
  *
  * One whose owner allows no stop, or only that it stands where it is, is moved where its run goes
  * on: to other GPUs of its node. That is seen when it is put there. No later wish of the same plan
@@ -6,9 +6,24 @@
  */
 #include "core/state.h"
 
-/* Lifts the job and puts it elsewhere or with another size; back where it was if that fails.
- * `in_its_run`: in no other way. */
-static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where, bool in_its_run)
+/* Where it was, with what it asks for now. */
+static bool find_here(struct sw_engine *engine, const struct sw_core_job *job, uint32_t held, uint32_t *ret_parts)
+{
+	uint32_t parts = sw_config_parts(engine, job, held);
+	if (parts == SW_NO_PART)
+		return false;
+	bool fits = sw_ledger_fits(&engine->ledger, parts, sw_share_of(&job->seen)) && sw_plan_has_asked(&engine->ledger, parts, job);
+	if (fits)
+		*ret_parts = parts;
+	else
+		sw_ledger_drop_parts(&engine->ledger, parts);
+	return fits;
+}
+
+/* Lifts the job and puts it elsewhere, with another size or set up otherwise; back where it was if
+ * that fails. `in_its_run`: in no other way. */
+static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where,
+			   const struct sw_config *config, bool in_its_run)
 {
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job held = *job;
@@ -23,9 +38,12 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	job->seen.compute_milli = held.seen.compute_milli;
 	job->seen.job_class = held.seen.job_class;
 	job->seen.until = held.seen.until;
+	if (config != NULL)
+		sw_config_put(job, config);
 	bool allowed = sw_engine_quota_allows(engine, &job->seen, gpus);
-	bool found = allowed && sw_plan_find(plan, job, gpus, where, &parts);
-	if (found && (sw_ledger_same_parts(&engine->ledger, parts, held.parts) || !sw_plan_could_come_back(engine, job, parts))) {
+	bool found = allowed && (where.here ? find_here(engine, job, held.parts, &parts) : sw_plan_find(plan, job, gpus, where, &parts));
+	bool stays = found && config == NULL && sw_ledger_same_parts(&engine->ledger, parts, held.parts);
+	if (found && (stays || !sw_plan_could_come_back(engine, job, parts))) {
 		sw_plan_let_go(plan, job, parts);
 		found = false;
 	}
@@ -35,6 +53,8 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 		sw_plan_let_go(plan, job, parts);
 		found = false;
 	}
+	if (!found)
+		sw_config_put(job, &held.config);
 	uint32_t target = found ? parts : held.parts;
 	sw_ledger_take(&engine->ledger, target, sw_share_of(&job->seen));
 	if (!found) { /* it never left */
@@ -60,16 +80,17 @@ static bool may_go_in_its_run(const struct sw_engine *engine, const struct sw_co
 	return engine->config.terms.moves == SW_MOVES_RESTART && job->begun && job->keeps != SW_KEEPS_NOT && gpus == job->seen.gpus_held;
 }
 
-enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where)
+enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where,
+			    const struct sw_config *config)
 {
 	struct sw_engine *engine = plan->engine;
 	if (job->seen.paused)
 		return SW_NO_ROOM;
 	enum sw_answer answer = sw_plan_may_go(engine, job);
-	bool in_its_run = answer == SW_KEPT && may_go_in_its_run(engine, job, gpus);
+	bool in_its_run = answer == SW_KEPT && config == NULL && may_go_in_its_run(engine, job, gpus);
 	if (in_its_run)
 		answer = sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 	if (answer != SW_YES)
 		return answer;
-	return sw_plan_may_move(engine) ? move(plan, job, gpus, where, in_its_run) : SW_NO_ROOM;
+	return sw_plan_may_move(engine) ? move(plan, job, gpus, where, config, in_its_run) : SW_NO_ROOM;
 }

@@ -146,7 +146,7 @@ enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, u
 
 static struct sw_place by_cluster(const struct sw_engine *engine)
 {
-	return (struct sw_place){UINT32_MAX, engine->config.placement};
+	return (struct sw_place){.node = UINT32_MAX, .rule = engine->config.placement};
 }
 
 /* Where it is; false where a guaranteed neighbour holds the compute. */

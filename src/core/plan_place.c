@@ -88,6 +88,7 @@ bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, 
 	if (engine->ledger.gpus_free < gpus)
 		return false;
 	struct sw_spot spot;
+	plan->looks = true;
 	/* The node it keeps off is closed for as long as we look. */
 	bool homebound = sw_plan_is_homebound(engine, job);
 	bool avoids = !homebound && job->avoid != UINT32_MAX && !engine->ledger.nodes[job->avoid].closed;
@@ -110,6 +111,7 @@ bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, 
 		sw_ledger_hide_crowded(&engine->ledger, sw_share_of(&job->seen), false);
 	if (avoids)
 		sw_ledger_set_closed(&engine->ledger, job->avoid, false);
+	plan->looks = false;
 	if (found)
 		*ret_parts = goes_home ? job->home : spot.head;
 	return found;
@@ -167,7 +169,7 @@ enum sw_answer sw_plan_settle(struct sw_plan *plan, struct sw_core_job *job, uin
 
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule)
 {
-	return sw_plan_put_at(plan, job, gpus, (struct sw_place){UINT32_MAX, rule});
+	return sw_plan_put_at(plan, job, gpus, (struct sw_place){.node = UINT32_MAX, .rule = rule});
 }
 
 bool sw_plan_could_come_back(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts)
@@ -187,7 +189,8 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 	if (sw_plan_is_homebound(engine, job))
 		return sw_ledger_same_gpus(&engine->ledger, parts, job->home);
 	bool ran = entry->before.state == SW_JOB_RUNNING;
-	if (ran && sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before))
+	if (ran && sw_config_is_same(&job->config, &entry->config_before) &&
+	    sw_ledger_same_parts(&engine->ledger, parts, entry->parts_before))
 		return true;
 	/* Lifted and put elsewhere in one decision would be a move. */
 	bool stays =

@@ -4,7 +4,7 @@
 
 #include "core/state.h"
 
-#define SW_SAVE_FACTS_FORMAT 10u
+#define SW_SAVE_FACTS_FORMAT 11u
 
 /* ---- facts (save_facts.c) */
 void sw_engine_save_facts(struct sw_pack *pack, struct sw_engine *engine);

@@ -52,6 +52,16 @@ static void pack_seen(struct sw_pack *pack, struct sw_job *job, sw_ns before)
 	sw_pack_u32(pack, &job->promotions);
 }
 
+static void pack_config(struct sw_pack *pack, struct sw_config *config)
+{
+	sw_pack_u32(pack, &config->batch);
+	sw_pack_u32(pack, &config->accumulation);
+	sw_pack_u32(pack, &config->workers);
+	sw_pack_u32(pack, &config->servers);
+	sw_pack_u32(pack, &config->cpus);
+	sw_pack_u64(pack, &config->host_memory_bytes);
+}
+
 /* Whether the bytes have the fields of this format; those that are written have all. */
 static bool has(const struct sw_pack *pack, uint32_t format)
 {
@@ -120,6 +130,16 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_near(pack, &job->told_at, job->move_at);
 	else
 		job->told_at = job->leaves != 0 ? job->move_at : 0;
+	bool set_up = !sw_config_is_zero(&job->config);
+	if (has(pack, 11))
+		sw_pack_bool(pack, &set_up);
+	job->asked_cpus = set_up ? job->asked_cpus : job->seen.cpus;
+	job->asked_host_bytes = set_up ? job->asked_host_bytes : job->seen.host_memory_bytes;
+	if (set_up) {
+		pack_config(pack, &job->config);
+		sw_pack_u32(pack, &job->asked_cpus);
+		sw_pack_u64(pack, &job->asked_host_bytes);
+	}
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -215,6 +235,12 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 	if (seen->gpus == 0 || seen->min_gpus == 0 || seen->min_gpus > seen->gpus || seen->max_gpus < seen->gpus ||
 	    seen->compute_milli > SW_COMPUTE_WHOLE || job->asked_compute_milli > SW_COMPUTE_WHOLE)
 		return false;
+	const struct sw_config *config = &job->config;
+	if (!sw_config_is_sensible(config) || (config->cpus != 0 && seen->cpus != config->cpus) ||
+	    (config->host_memory_bytes != 0 && seen->host_memory_bytes != config->host_memory_bytes) ||
+	    (config->cpus == 0 && seen->cpus != job->asked_cpus) ||
+	    (config->host_memory_bytes == 0 && seen->host_memory_bytes != job->asked_host_bytes))
+		return false;
 	if (seen->until <= seen->submit_at || (seen->state != SW_JOB_RUNNING && seen->until != SW_TIME_NEVER))
 		return false;
 	return seen->submit_at >= 0 && seen->since >= seen->submit_at && seen->since <= engine->now && job->clock.ran_ns >= 0 &&
@@ -301,8 +327,11 @@ static void load_standing(struct sw_pack *pack, struct sw_engine *engine)
 	struct sw_ledger *ledger = &engine->ledger;
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
-		if (!sw_plan_is_homebound(engine, job))
+		if (!sw_plan_is_homebound(engine, job)) {
+			if (job->seen.state != SW_JOB_RUNNING && !sw_config_is_zero(&job->config))
+				sw_pack_fail(pack);
 			continue;
+		}
 		for (uint32_t p = job->home; p != SW_NO_PART; p = ledger->parts[p].next) {
 			if (ledger->parts[p].memory_bytes <= ledger->nodes[ledger->parts[p].node].memory_free_bytes)
 				continue;

@@ -45,8 +45,7 @@ bool sw_view_split(const struct sw_view *view, const struct sw_job *seen, const 
 	return true;
 }
 
-/* The parts of the split; false where they make no sense. */
-static bool gather(const struct sw_engine *engine, const struct sw_split *split, struct sw_spot *spot)
+bool sw_split_gather(const struct sw_engine *engine, const struct sw_split *split, struct sw_spot *spot)
 {
 	for (uint32_t p = 0; p < split->count && !spot->failed; p++) {
 		const struct sw_split_part *part = &split->parts[p];
@@ -75,7 +74,7 @@ enum sw_answer sw_plan_put_parts(struct sw_plan *plan, struct sw_core_job *job, 
 		return sw_plan_misuse(plan);
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
 	enum sw_answer answer = SW_YES;
-	if (!gather(engine, split, &spot))
+	if (!sw_split_gather(engine, split, &spot))
 		answer = sw_plan_misuse(plan);
 	else if (!sw_engine_quota_allows(engine, &job->seen, spot.gpus))
 		answer = SW_OVER_QUOTA;

@@ -2,6 +2,8 @@
 #ifndef SW_CORE_STATE_H
 #define SW_CORE_STATE_H
 
+#include <string.h>
+
 #include "base/bitmap.h"
 #include "base/heap.h"
 #include "base/oset.h"
@@ -102,6 +104,7 @@ struct sw_plan_entry {
 	struct sw_job_clock clock_before;
 	uint32_t parts_before;
 	uint32_t split_before;
+	struct sw_config config_before;
 	sw_ns until;	/* of its run, when it was lifted last: where it runs on, it has this lease */
 	bool was_alone; /* on its GPUs, and no job was put beside it since */
 	bool limits_changed;
@@ -116,6 +119,7 @@ struct sw_plan {
 	bool again;		 /* there is another decision once this one is carried out */
 	sw_ns protected_until;	 /* the earliest end of a protection that stood in a job's way */
 	SW_VEC(uint32_t) lifted; /* the jobs that were preempted for the one that is being placed */
+	bool looks;		 /* for a place: the ledger shows what suits that */
 	bool walks;		 /* over the order */
 	uint32_t walked;	 /* the job given last; SW_OSET_NONE at the end */
 };
@@ -416,6 +420,55 @@ void sw_move_forget_run(struct sw_engine *engine, struct sw_core_job *job);
 /* GPUs of the node that runs on their way to others still have. */
 uint64_t sw_move_leaving(const struct sw_engine *engine, uint32_t node);
 
+/* ---- wishes (plan_run.c) */
+/* Where to look: on one node, or where the rule says, or (no rule) anywhere. */
+struct sw_place {
+	uint32_t node; /* UINT32_MAX: any */
+	const struct sw_placement *rule;
+	bool here; /* where it is; then the rest does not matter */
+};
+/* Where to look for a place. */
+struct sw_place sw_plan_place_of(const struct sw_engine *engine, const struct sw_where *where);
+
+/* ---- configurations of runs (config.c) */
+bool sw_config_is_sensible(const struct sw_config *config);
+bool sw_config_is_same(const struct sw_config *a, const struct sw_config *b);
+static inline bool sw_config_is_zero(const struct sw_config *config)
+{
+	uint64_t first[2]; /* asked at each wish */
+	_Static_assert(offsetof(struct sw_config, cpus) == sizeof first, "these are what comes before");
+	memcpy(first, config, sizeof first);
+	return (first[0] | first[1] | config->cpus | config->host_memory_bytes) == 0;
+}
+/* The first with what the second says. */
+struct sw_config sw_config_with(struct sw_config config, const struct sw_config *wished);
+/* From now on the job asks for what this says. */
+void sw_config_put(struct sw_core_job *job, const struct sw_config *config);
+/* It asks for its own again, unless its run stands. */
+void sw_config_drop(struct sw_core_job *job);
+/* Copies of the job's parts with what it asks for now beside them; SW_NO_PART: out of memory. */
+uint32_t sw_config_parts(struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts);
+
+/* Whether the place says by itself how many GPUs these are. */
+static inline bool sw_where_is_exact(const struct sw_where *where)
+{
+	return where->kind == SW_WHERE_GPUS || where->kind == SW_WHERE_BESIDE || where->kind == SW_WHERE_PARTS;
+}
+/* Of any other place than those that most wishes have. */
+bool sw_plan_is_where(const struct sw_engine *engine, const struct sw_where *where);
+/* Whether the wish makes sense for any state of the job; `sets_up`: it has a configuration. */
+static inline bool sw_plan_is_wish(const struct sw_engine *engine, const struct sw_core_job *job, const struct sw_wish *wish, bool sets_up)
+{
+	bool counts = wish->gpus == 0 ||
+		      (wish->gpus >= job->seen.min_gpus && wish->gpus <= job->seen.max_gpus && !sw_where_is_exact(&wish->where));
+	bool leases = wish->until == 0 || wish->until > engine->now;
+	return counts && leases && wish->as <= SW_AS_OPPORTUNISTIC && wish->promise <= SW_REST && wish->evict <= SW_EVICT_SPARING &&
+	       (wish->where.kind == SW_WHERE_CLUSTER || (wish->where.kind == SW_WHERE_BESIDE && wish->where.beside != NULL) ||
+		(wish->where.kind == SW_WHERE_RULE && (wish->where.rule == NULL || wish->where.rule->place != NULL)) ||
+		sw_plan_is_where(engine, &wish->where)) &&
+	       (!sets_up || sw_config_is_sensible(&wish->config));
+}
+
 /* ---- what a plan has touched (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);
 /* What the job was before this decision; kept from its first wish on. */
@@ -435,11 +488,6 @@ bool sw_plan_has_newcomer(const struct sw_engine *engine, const struct sw_core_j
 bool sw_plan_has_asked(const struct sw_ledger *ledger, uint32_t parts, const struct sw_core_job *job);
 
 /* ---- places (plan_place.c) */
-/* Where to look: on one node, or where the rule says, or (no rule) anywhere. */
-struct sw_place {
-	uint32_t node; /* UINT32_MAX: any */
-	const struct sw_placement *rule;
-};
 enum sw_answer sw_plan_put_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
 /* Where the rule says; NULL: anywhere. */
 enum sw_answer sw_plan_put(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, const struct sw_placement *rule);
@@ -471,6 +519,11 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 bool sw_plan_is_open(const struct sw_ledger *ledger, uint32_t node, uint64_t mask, const struct sw_core_job *job);
 enum sw_answer sw_plan_join(struct sw_plan *plan, struct sw_core_job *job, const struct sw_job *with);
 enum sw_answer sw_plan_settle_at(struct sw_plan *plan, struct sw_core_job *job, const struct sw_gpus *where, size_t count);
+/* The parts of a split in `spot`, which the caller discards; false where they make no sense. */
+bool sw_split_gather(const struct sw_engine *engine, const struct sw_split *split, struct sw_spot *spot);
+/* Likewise exactly these GPUs; `ret_open`: each takes the job. */
+bool sw_plan_gather_at(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_gpus *where, size_t count,
+		       struct sw_spot *spot, bool *ret_open);
 enum sw_answer sw_plan_put_parts(struct sw_plan *plan, struct sw_core_job *job, const struct sw_split *split);
 enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
 /* A running opportunistic job becomes a guaranteed one; if it has to move, over opportunistic
@@ -479,7 +532,9 @@ enum sw_answer sw_plan_upgrade(struct sw_plan *plan, struct sw_core_job *job, bo
 /* Over those behind it in a preemptive order; `sparing` those that are guaranteed and would lose
  * their run. NULL: the cluster's rule. */
 enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job, const struct sw_placement *rule, bool sparing);
-enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
+/* `config`: it is set up so from then on; NULL: as it is. */
+enum sw_answer sw_plan_move(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where,
+			    const struct sw_config *config);
 
 /* ---- stops (plan_stop.c) */
 /* Whether its owner does not allow this running job to be stopped, or it is not known yet whether
@@ -516,6 +571,23 @@ void sw_plan_commit(struct sw_plan *plan);
 
 /* ---- splitting (split.c) */
 bool sw_split_is_sensible(uint32_t alone_milli, uint32_t parts);
+
+/* ---- types of GPUs (gpu_types.c) */
+/* A bit for each that is among these parts. */
+static inline uint64_t sw_types_of(const struct sw_engine *engine, uint32_t parts)
+{
+	uint64_t types = 0;
+	for (uint32_t p = parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
+		types |= UINT64_C(1) << engine->topology->nodes[engine->ledger.parts[p].node].gpu_type;
+	return types;
+}
+uint32_t sw_types_sum_power(const struct sw_engine *engine, uint32_t parts);
+/* What these GPUs draw when busy; 0: it is not known of all. */
+static inline uint32_t sw_types_power(const struct sw_engine *engine, uint32_t parts)
+{
+	const struct sw_gpu_types *types = engine->config.gpu_types;
+	return types != NULL && types->has_power ? sw_types_sum_power(engine, parts) : 0;
+}
 
 /* ---- lists of policies (list.c) */
 /* What the policy, each job and each node have of bytes: the policy's own, and those of lists. */

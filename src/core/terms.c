@@ -34,6 +34,7 @@ const struct sw_term_row sw_term_rows[] = {
 	{"sharing", AT(sharing), SW_TERM_CHOICE, .choices = sw_sharing_words,
 	 .about = "what tells how jobs on one GPU slow each other down"},
 	{"gate", AT(gate_milli), SW_TERM_MILLI, .about = "time of a guaranteed job beside opportunistic ones, of that alone; 0: no gate"},
+	{"placement_slowdown", AT(placement), SW_TERM_FLAG, .about = "jobs slow down with the distance between their GPUs"},
 	{"split", AT(split_milli), SW_TERM_MILLI, .about = "step time of a job in two parts, of that whole; 0: nothing is split"},
 };
 #undef AT

@@ -53,8 +53,9 @@ struct sw_terms {
 	uint8_t moves; /* enum sw_moves */
 	/* enum sw_stop_rule of jobs whose owner said nothing. */
 	uint8_t guaranteed_stop, opportunistic_stop;
-	/* These are for the predictor and the splitter, which the driver makes of them. */
+	/* These are for predictor, scaler and splitter, which the driver makes of them. */
 	uint8_t sharing; /* enum sw_sharing */
+	bool placement;	 /* jobs slow down with the distance between their GPUs */
 	/* slowdown of a guaranteed job beside opportunistic ones, which get the rest; 0: no gate,
 	 * all neighbours are alike */
 	int64_t gate_milli;

@@ -12,6 +12,8 @@ static int check_nodes(const struct sw_topology_node *nodes, uint32_t count, str
 	for (uint32_t n = 0; n < count; n++) {
 		if (nodes[n].gpus > SW_NODE_GPUS_MAX)
 			return sw_err_set(err, SW_EINPUT, "node %u has %u GPUs, the most is %u", n, nodes[n].gpus, SW_NODE_GPUS_MAX);
+		if (nodes[n].gpu_type >= SW_GPU_TYPES_MAX)
+			return sw_err_set(err, SW_EINPUT, "a cluster has GPUs of at most %u types", SW_GPU_TYPES_MAX);
 		uint32_t expected = n == 0 ? 0 : nodes[n - 1].rack;
 		if (nodes[n].rack != expected && (n == 0 || nodes[n].rack != expected + 1))
 			return sw_err_set(err, SW_EINPUT, "racks must be numbered in runs, and node %u is in rack %u", n, nodes[n].rack);
@@ -56,6 +58,10 @@ static int make_room(struct sw_topology *topology, uint32_t nodes, uint32_t rack
 		if (largest == NULL)
 			return SW_ENOMEM;
 		topology->rack_node_gpus = largest;
+		uint32_t *all = realloc(topology->rack_gpus, wanted * sizeof *all);
+		if (all == NULL)
+			return SW_ENOMEM;
+		topology->rack_gpus = all;
 		topology->rack_capacity = wanted;
 	}
 	return 0;
@@ -65,7 +71,7 @@ int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_n
 {
 	if (node->rack > topology->rack_count || node->rack + 1 < topology->rack_count)
 		return SW_EINPUT;
-	if (node->gpus > SW_NODE_GPUS_MAX || topology->node_count >= SW_CLUSTER_NODES_MAX ||
+	if (node->gpus > SW_NODE_GPUS_MAX || node->gpu_type >= SW_GPU_TYPES_MAX || topology->node_count >= SW_CLUSTER_NODES_MAX ||
 	    topology->gpu_count + node->gpus > SW_CLUSTER_GPUS_MAX)
 		return SW_ELIMIT;
 	return make_room(topology, topology->node_count + 1, node->rack + 1);
@@ -77,7 +83,14 @@ static void count_in(struct sw_topology *topology, uint32_t n)
 	const struct sw_topology_node *node = &topology->nodes[n];
 	if (node->gpus > topology->rack_node_gpus[node->rack])
 		topology->rack_node_gpus[node->rack] = node->gpus;
+	topology->rack_gpus[node->rack] += node->gpus;
+	if (topology->rack_gpus[node->rack] > topology->rack_gpus_max)
+		topology->rack_gpus_max = topology->rack_gpus[node->rack];
+	uint32_t group = node->link_group == 0 ? node->gpus : node->link_group;
+	if (group > topology->link_gpus_max)
+		topology->link_gpus_max = group;
 	topology->gpu_count += node->gpus;
+	topology->gpu_types |= UINT64_C(1) << node->gpu_type;
 	if (n == 0 || node->gpu_memory_bytes < topology->gpu_memory_min_bytes)
 		topology->gpu_memory_min_bytes = node->gpu_memory_bytes;
 	if (node->gpus > 0 && (topology->node_gpus_min == 0 || node->gpus < topology->node_gpus_min))
@@ -89,8 +102,10 @@ static void count_in(struct sw_topology *topology, uint32_t n)
 void sw_topology_add(struct sw_topology *topology, const struct sw_topology_node *node)
 {
 	assert(topology->rack_node_gpus != NULL); /* room was made */
-	if (node->rack == topology->rack_count)
-		topology->rack_node_gpus[topology->rack_count++] = 0;
+	if (node->rack == topology->rack_count) {
+		topology->rack_node_gpus[node->rack] = topology->rack_gpus[node->rack] = 0;
+		topology->rack_count++;
+	}
 	topology->nodes[topology->node_count++] = *node;
 	topology->rack_first[topology->rack_count] = topology->node_count;
 	count_in(topology, topology->node_count - 1);
@@ -102,7 +117,10 @@ void sw_topology_change(struct sw_topology *topology, uint32_t node, const struc
 	topology->nodes[node] = *shape;
 	topology->nodes[node].rack = rack;
 	topology->gpu_count = topology->node_gpus_max = topology->node_gpus_min = 0;
+	topology->link_gpus_max = topology->rack_gpus_max = 0;
+	topology->gpu_types = 0;
 	memset(topology->rack_node_gpus, 0, topology->rack_count * sizeof *topology->rack_node_gpus);
+	memset(topology->rack_gpus, 0, topology->rack_count * sizeof *topology->rack_gpus);
 	for (uint32_t n = 0; n < topology->node_count; n++)
 		count_in(topology, n);
 }
@@ -160,5 +178,6 @@ void sw_topology_free(struct sw_topology *topology)
 	free(topology->nodes);
 	free(topology->rack_first);
 	free(topology->rack_node_gpus);
+	free(topology->rack_gpus);
 	free(topology);
 }

@@ -13,13 +13,14 @@
 #define SW_NODE_GPUS_MAX 64u /* one word of a mask */
 #define SW_CLUSTER_NODES_MAX 1000000u
 #define SW_CLUSTER_GPUS_MAX 1000000u
+#define SW_GPU_TYPES_MAX 64u /* one word of a mask, too */
 
 struct sw_topology_node {
 	uint32_t rack;
 	uint32_t gpus;
 	uint32_t link_group; /* GPUs [0, link_group), [link_group, 2 link_group), ... share a fast link; 0: all of the node */
 	uint32_t cpus;
-	uint32_t gpu_type;
+	uint32_t gpu_type; /* of all its GPUs; below SW_GPU_TYPES_MAX */
 	uint64_t memory_bytes;
 	uint64_t gpu_memory_bytes; /* of each GPU */
 };
@@ -38,12 +39,16 @@ struct sw_topology {
 	uint32_t node_capacity;
 	uint32_t *rack_first;	  /* rack r holds nodes [rack_first[r], rack_first[r + 1]) */
 	uint32_t *rack_node_gpus; /* GPUs of the largest node of each rack */
+	uint32_t *rack_gpus;	  /* of all its nodes */
 	uint32_t rack_count;
 	uint32_t rack_capacity;
 	uint32_t gpu_count;
+	uint32_t link_gpus_max; /* of the largest link group, node and rack */
 	uint32_t node_gpus_max;
+	uint32_t rack_gpus_max;
 	uint32_t node_gpus_min;	       /* of nodes that have any; 0: none has */
 	uint64_t gpu_memory_min_bytes; /* of the smallest GPU */
+	uint64_t gpu_types;	       /* a bit for each type that some node has */
 };
 
 /* Copies the nodes; racks must be numbered 0, 1, 2, ... in runs. */
@@ -73,5 +78,15 @@ enum sw_distance {
 	SW_WITHIN_RACK,
 	SW_ACROSS_RACKS,
 };
+
+/* How close together so many GPUs can be here at the best. */
+static inline enum sw_distance sw_topology_best(const struct sw_topology *topology, uint32_t gpus)
+{
+	if (gpus <= topology->link_gpus_max)
+		return SW_WITHIN_GROUP;
+	if (gpus <= topology->node_gpus_max)
+		return SW_WITHIN_NODE;
+	return gpus <= topology->rack_gpus_max ? SW_WITHIN_RACK : SW_ACROSS_RACKS;
+}
 
 #endif

@@ -37,6 +37,9 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 				  seen->state);
 	if (check_move(engine, job, err) < 0)
 		return SW_EBUG;
+	bool own = sw_config_is_zero(&job->config) && seen->cpus == job->asked_cpus && seen->host_memory_bytes == job->asked_host_bytes;
+	if (seen->state < SW_JOB_RUNNING && !should_stand && !own)
+		return sw_err_set(err, SW_EBUG, "engine invariant 12: job %u in state %u is set up as a run", id, seen->state);
 	sw_ledger_mark_home(derived, job->home, true);
 	if (!runs) {
 		if (seen->gpus_held != 0 || job->parts != SW_NO_PART || seen->paused)

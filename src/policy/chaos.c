@@ -151,6 +151,24 @@ static void lease(struct sw_plan *plan, const struct sw_job *job)
 	(void)sw_plan_run(plan, job, SW_WISH(.until = sw_view_now(view) + 1 + (sw_ns)sw_view_random(view, 60000000000)));
 }
 
+/* Set up otherwise than it asked, or than it is. */
+static void set_up(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct sw_config config = *sw_job_config(view, job);
+	if (chance(view, 50))
+		config.batch = 1 + (uint32_t)sw_view_random(view, 512);
+	if (chance(view, 30))
+		config.accumulation = 1 + (uint32_t)sw_view_random(view, 8);
+	if (chance(view, 30))
+		config.workers = config.servers = 1 + (uint32_t)sw_view_random(view, 4);
+	if (chance(view, 40))
+		config.cpus = 1 + (uint32_t)sw_view_random(view, 16);
+	if (chance(view, 40))
+		config.host_memory_bytes = (1 + sw_view_random(view, 64)) << 30;
+	(void)sw_plan_run(plan, job, SW_WISH(.config = config));
+}
+
 /* Chance is asked once per statement: compilers differ in which argument of a
  * call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
@@ -174,6 +192,10 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 			lease(plan, job);
 			return;
 		}
+		if (chance(view, 15)) {
+			set_up(plan, job);
+			return;
+		}
 		const struct sw_job *with = sw_view_next_running(view, NULL);
 		if (with != NULL && job->gpu_memory_bytes > 0 && with->gpu_memory_bytes > 0 && with->gpus_held >= job->min_gpus &&
 		    with->gpus_held <= job->max_gpus && chance(view, 30))
@@ -186,7 +208,10 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		(void)sw_plan_run(plan, job, NULL);
 		return;
 	}
-	switch (sw_view_random(view, 7)) {
+	switch (sw_view_random(view, 8)) {
+	case 7:
+		set_up(plan, job);
+		break;
 	case 6:
 		lease(plan, job);
 		break;
@@ -260,6 +285,16 @@ static void dream(struct sw_plan *plan, const struct sw_job *job)
 	wish.evict = (uint8_t)sw_view_random(view, SW_EVICT_SPARING + 2);
 	if (chance(view, 50))
 		wish.until = sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000);
+	if (chance(view, 30))
+		wish.config.cpus = (uint32_t)sw_view_random(view, 4 * SW_CONFIG_CPUS_MOST);
+	if (chance(view, 30))
+		wish.config.batch = (uint32_t)sw_view_random(view, UINT32_MAX);
+	struct sw_run_forecast found;
+	(void)sw_predict_run(view, job, &wish, &found);
+	struct sw_gpu_type type;
+	uint32_t number = (uint32_t)sw_view_random(view, sw_view_gpu_types(view) + 2);
+	(void)sw_view_gpu_type(view, number, &type);
+	(void)sw_job_type_speed_milli(view, job, number);
 	(void)sw_plan_run(plan, job, &wish);
 }
 

@@ -204,10 +204,10 @@ static void look(struct sw_plan *plan)
 
 /* ---- packing */
 
-static bool is_welcome(const struct sw_view *view, const struct sw_beside *beside)
+static bool is_welcome(const struct sw_view *view, const struct sw_run_forecast *beside)
 {
 	int64_t slow = param(view, SLOW);
-	return beside->known && beside->fits && beside->worth_milli >= param(view, WORTH) && beside->speed_milli * slow >= 1000000 &&
+	return beside->known && beside->fits && beside->worth_milli >= param(view, WORTH) && beside->share_milli * slow >= 1000000 &&
 	       beside->worst_milli * slow >= 1000000;
 }
 
@@ -223,10 +223,10 @@ struct pass {
 };
 
 /* How much more all do together with the job there; NOTHING: it is not welcome. */
-static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, const struct sw_job *host, struct sw_beside *ret_beside)
+static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, const struct sw_job *host, struct sw_run_forecast *ret_beside)
 {
 	if (sw_guests_are_bad(&desk_of(pass->view)->guests, job->model, host->model) ||
-	    !sw_predict_beside(pass->view, job, (enum sw_job_class)job->asked_class, host, ret_beside) ||
+	    !sw_predict_run(pass->view, job, SW_WISH(.promise = SW_REST, .where = sw_beside(host)), ret_beside) ||
 	    !is_welcome(pass->view, ret_beside))
 		return NOTHING;
 	return (int32_t)ret_beside->worth_milli - (int32_t)ret_beside->before_milli;
@@ -235,12 +235,12 @@ static int32_t gain_beside(const struct pass *pass, const struct sw_job *job, co
 /* The first of the kind to which the job can go. They are alike, but one may be on a GPU with less
  * memory, or on a node that takes no jobs. NULL: it is welcome nowhere. */
 static const struct sw_job *first_host(const struct pass *pass, const struct sw_job *job, uint32_t kind, int32_t *ret_gain,
-				       struct sw_beside *ret_beside)
+				       struct sw_run_forecast *ret_beside)
 {
 	const uint32_t list = list_of(pass->view, HOSTS + kind);
 	const struct sw_job *host = sw_list_next(pass->view, list, NULL);
 	for (uint32_t tries = 0; host != NULL && tries < HOSTS_TRIED; tries++) {
-		*ret_beside = (struct sw_beside){.fits = true};
+		*ret_beside = (struct sw_run_forecast){.fits = true};
 		*ret_gain = gain_beside(pass, job, host, ret_beside);
 		if (*ret_gain != NOTHING)
 			return host;
@@ -261,7 +261,7 @@ static int32_t gain_by(struct pass *pass, const struct sw_job *job, uint64_t loo
 		memset(pass->memory, 0, sizeof pass->memory);
 	pass->asked = true;
 	if (answer->question != question) {
-		struct sw_beside beside;
+		struct sw_run_forecast beside;
 		kind->empty = !has_hosts(pass->view, number);
 		if (kind->empty)
 			return NOTHING;
@@ -273,7 +273,7 @@ static int32_t gain_by(struct pass *pass, const struct sw_job *job, uint64_t loo
 }
 
 /* The first host of the kind that gains most by it, or NULL. */
-static const struct sw_job *find_host(struct pass *pass, const struct sw_job *job, struct sw_beside *ret_beside)
+static const struct sw_job *find_host(struct pass *pass, const struct sw_job *job, struct sw_run_forecast *ret_beside)
 {
 	const struct desk *desk = desk_of(pass->view);
 	uint64_t look = look_of(job);
@@ -300,7 +300,7 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 {
 	struct sw_view *view = pass->view;
 	struct seat *seat = seat_of(view, job);
-	struct sw_beside beside;
+	struct sw_run_forecast beside;
 	if (job->model == 0 || job->gpu_memory_bytes == 0)
 		return false;
 	const struct sw_job *host = find_host(pass, job, &beside);
@@ -312,7 +312,7 @@ static bool pack(struct pass *pass, const struct sw_job *job)
 	/* A place that is far apart, or a share that is small, slows both. */
 	uint32_t before = sw_job_speed_milli(view, host);
 	before = before == 0 || before > 1000 ? 1000 : before;
-	seat->guest.least_milli = least(beside.speed_milli * before / 1000);
+	seat->guest.least_milli = least(beside.share_milli * before / 1000);
 	seat->guest.host_least_milli = least(beside.worst_milli * before / 1000);
 	seat->looks = seat->guest.strikes = 0;
 	sw_guests_join(view, &desk_of(view)->guests, shelve, job, host);

@@ -67,20 +67,20 @@ void sw_seats_started(struct sw_view *view, const struct sw_job *job)
 
 /* ---- taking a seat */
 
-static bool bears(const struct sw_seats_rule *rule, const struct sw_beside *beside)
+static bool bears(const struct sw_seats_rule *rule, const struct sw_run_forecast *beside)
 {
-	return beside->known && beside->fits && beside->speed_milli >= 1000000 / rule->own_slow_milli &&
+	return beside->known && beside->fits && beside->share_milli >= 1000000 / rule->own_slow_milli &&
 	       beside->worst_milli >= 1000000 / rule->host_slow_milli && beside->worth_milli >= rule->worth_milli;
 }
 
 /* What would become of the two; a filler would make room. */
-static bool predict(struct sw_view *view, const struct sw_job *job, const struct sw_job *host, struct sw_beside *ret_beside)
+static bool predict(struct sw_view *view, const struct sw_job *job, const struct sw_job *host, struct sw_run_forecast *ret_beside)
 {
-	if (!sw_predict_beside(view, job, job->asked_class, host, ret_beside))
+	if (!sw_predict_run(view, job, SW_WISH(.promise = SW_REST, .where = sw_beside(host)), ret_beside))
 		return false;
 	uint32_t speed[2];
 	if (seat_of(view, host)->guests[0] != 0 && sw_predict_together(view, (const struct sw_job *[]){job, host}, 2, speed)) {
-		ret_beside->speed_milli = speed[0];
+		ret_beside->share_milli = speed[0];
 		ret_beside->worst_milli = speed[1];
 		ret_beside->worth_milli = speed[0] + speed[1];
 	}
@@ -89,7 +89,7 @@ static bool predict(struct sw_view *view, const struct sw_job *job, const struct
 
 /* The first on this shelf that bears the job; NULL: none. */
 static const struct sw_job *look_for_host(struct sw_view *view, const struct sw_seats_rule *rule, const struct sw_job *job,
-					  const struct sw_job *host, uint32_t shelf, struct sw_beside *ret_beside)
+					  const struct sw_job *host, uint32_t shelf, struct sw_run_forecast *ret_beside)
 {
 	const struct sw_seats *seats = sw_view_state(view);
 	for (uint32_t look = 0; look < LOOKS && host != NULL; look++) {
@@ -104,7 +104,7 @@ static const struct sw_job *look_for_host(struct sw_view *view, const struct sw_
 
 /* The host of this kind with which the job does most; NULL: none bears it. */
 static const struct sw_job *best_host(struct sw_view *view, const struct sw_seats_rule *rule, const struct sw_job *job, uint32_t kind,
-				      struct sw_beside *ret_beside)
+				      struct sw_run_forecast *ret_beside)
 {
 	struct sw_seats *seats = sw_view_state(view);
 	uint64_t *models = &seats->models[kind][size_of(job)];
@@ -112,7 +112,7 @@ static const struct sw_job *best_host(struct sw_view *view, const struct sw_seat
 	for (uint64_t left = job->model != 0 ? *models : 0; left != 0; left &= left - 1) {
 		uint32_t shelf = shelves_of(job, kind) + (uint32_t)__builtin_ctzll(left);
 		const struct sw_job *host = sw_list_next(view, shelf, NULL);
-		struct sw_beside beside;
+		struct sw_run_forecast beside;
 		if (host == NULL)
 			*models &= ~(left & -left);
 		host = look_for_host(view, rule, job, host, shelf, &beside);
@@ -132,14 +132,14 @@ static uint32_t least(uint32_t promised_milli)
 
 /* A filler's gaps may be too short for it: that is its own affair. Of a host it is known what it
  * did before; what the place does to a guest on several GPUs is not. */
-static void join(struct sw_view *view, const struct sw_job *job, const struct sw_job *host, const struct sw_beside *beside, bool fills)
+static void join(struct sw_view *view, const struct sw_job *job, const struct sw_job *host, const struct sw_run_forecast *beside, bool fills)
 {
 	struct sw_guest *seat = seat_of(view, job);
 	/* What is measured comes from outside, and may be anything. */
 	uint32_t before = sw_job_speed_milli(view, host);
 	seat->fills = fills;
 	seat->strikes = 0;
-	seat->least_milli = job->gpus == 1 && !fills ? least(beside->speed_milli) : 0;
+	seat->least_milli = job->gpus == 1 && !fills ? least(beside->share_milli) : 0;
 	seat->host_least_milli = least((before < 1000 ? before : 1000) * beside->worst_milli / 1000);
 	sw_guests_join(view, sw_view_state(view), shelve, job, host);
 }
@@ -147,7 +147,7 @@ static void join(struct sw_view *view, const struct sw_job *job, const struct sw
 bool sw_seats_take(struct sw_plan *plan, const struct sw_seats_rule *rule, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct sw_beside beside;
+	struct sw_run_forecast beside;
 	const struct sw_job *host = best_host(view, rule, job, job->asked_class, &beside), *filler = NULL;
 	if (host == NULL && job->asked_class == SW_CLASS_GUARANTEED) {
 		host = best_host(view, rule, job, FILLED, &beside);
@@ -165,7 +165,7 @@ bool sw_seats_take(struct sw_plan *plan, const struct sw_seats_rule *rule, const
 bool sw_seats_fill(struct sw_plan *plan, const struct sw_seats_rule *rule, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct sw_beside beside;
+	struct sw_run_forecast beside;
 	const struct sw_seats_rule unfelt = {rule->worth_milli,
 					     .host_slow_milli = rule->host_slow_milli < UNFELT_MILLI ? rule->host_slow_milli : UNFELT_MILLI,
 					     .own_slow_milli = UINT32_MAX};

@@ -9,6 +9,7 @@
 #include "sim/faults.h"
 #include "sim/interleave.h"
 #include "sim/neighbours.h"
+#include "world/alone.h"
 
 #define WHOLE 1000
 #define SLOWEST 1000000u
@@ -58,8 +59,9 @@ struct sw_world_model {
 	struct sw_neighbours *neighbours; /* NULL where they do not matter */
 	struct sw_crowd *crowd;		  /* where they matter by their profiles */
 	const struct sw_profiles *profiles;
-	uint32_t rack_gpus_max, group_gpus_max;
-	bool costs_nothing; /* every job runs at full speed from its start: the common case in big runs */
+	struct sw_alone *alone;	   /* how fast jobs run without neighbours */
+	struct sw_alone *expected; /* the same as policies expect it; another in a history */
+	bool costs_nothing;	   /* every job runs at full speed from its start: the common case in big runs */
 };
 
 /* ---- life */
@@ -93,23 +95,6 @@ static int64_t work_of(const struct sw_world_model *model, const struct sw_trace
 			work = 0;
 	}
 	return work;
-}
-
-static void measure_topology(struct sw_world_model *model)
-{
-	const struct sw_topology *topology = model->topology;
-	for (uint32_t rack = 0; rack < topology->rack_count; rack++) {
-		uint32_t gpus = 0;
-		for (uint32_t n = topology->rack_first[rack]; n < topology->rack_first[rack + 1]; n++) {
-			const struct sw_topology_node *node = &topology->nodes[n];
-			uint32_t group = node->link_group == 0 ? node->gpus : node->link_group;
-			gpus += node->gpus;
-			if (group > model->group_gpus_max)
-				model->group_gpus_max = group;
-		}
-		if (gpus > model->rack_gpus_max)
-			model->rack_gpus_max = gpus;
-	}
 }
 
 static int bring_to_life(struct sw_world_model *model, const struct sw_profiles *profiles)
@@ -146,6 +131,26 @@ static int make_crowd(struct sw_world_model *model, struct sw_err *err)
 	return sw_crowd_new(model->profiles, &rule, &model->crowd, err);
 }
 
+/* What happened in a history had all slowdowns in it; what its policies expected did not. */
+static int make_alone(struct sw_world_model *model, struct sw_err *err)
+{
+	int r = sw_alone_new(model->profiles, &model->alone, err);
+	model->expected = model->alone;
+	if (r == 0 && model->world->recorded)
+		r = sw_alone_new(model->profiles, &model->expected, err);
+	if (r == 0)
+		sw_alone_set_placement(model->expected, model->world->placement_slowdown);
+	return r;
+}
+
+int sw_world_model_name_types(struct sw_world_model *model, const char *const *names, size_t count)
+{
+	if (sw_alone_set_types(model->expected, &model->world->gpu_types, names, count) < 0)
+		return SW_ENOMEM;
+	model->costs_nothing &= !sw_alone_has_speeds(model->alone);
+	return 0;
+}
+
 int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *profiles, const struct sw_trace *trace,
 		       const struct sw_topology *topology, uint64_t seed, struct sw_world_model **ret_model, struct sw_err *err)
 {
@@ -156,7 +161,7 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 		.world = world, .profiles = profiles, .trace = trace, .topology = topology, .count = (uint32_t)trace->jobs.count};
 	model->costs_nothing = (world->replace_is_free || (world->migrate.fixed_ns == 0 && world->migrate.bytes_per_s == 0)) &&
 			       world->preempt == SW_PREEMPT_FREE && world->start_ns == 0 && world->restart_ns == 0 &&
-			       !world->placement_slowdown && !world->sharing_slowdown && !world->event_overhead &&
+			       (!world->placement_slowdown || world->recorded) && !world->sharing_slowdown && !world->event_overhead &&
 			       world->job_failure_ppm == 0;
 	model->lives = calloc(model->count + 1, sizeof *model->lives);
 	if (model->lives == NULL || sw_heap_reserve(&model->ends, model->count + 1) < 0 ||
@@ -167,8 +172,10 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 		if (model->neighbours == NULL)
 			return sw_err_set(err, SW_ENOMEM, "out of memory for %u GPUs", topology->gpu_count);
 	}
-	measure_topology(model);
-	int r = world->sharing_slowdown && world->sharing_by != SW_SHARING_BY_STAGES ? make_crowd(model, err) : 0;
+	int r = make_alone(model, err);
+	if (r < 0)
+		return r;
+	r = world->sharing_slowdown && world->sharing_by != SW_SHARING_BY_STAGES ? make_crowd(model, err) : 0;
 	if (r < 0)
 		return r;
 	r = sw_faults_new(world, topology, seed, &model->faults);
@@ -185,6 +192,9 @@ void sw_world_model_free(struct sw_world_model *model)
 		sw_neighbours_free(model->neighbours);
 	if (model->crowd != NULL)
 		sw_crowd_free(model->crowd);
+	if (model->expected != model->alone)
+		sw_alone_free(model->expected);
+	sw_alone_free(model->alone);
 	sw_heap_release(&model->ends);
 	sw_heap_release(&model->begins);
 	sw_vec_free(&model->news);
@@ -283,15 +293,6 @@ static bool is_guaranteed(const struct sw_engine *engine, uint32_t id)
 	return sw_engine_job(engine, (struct sw_job_id){id})->job_class == SW_CLASS_GUARANTEED;
 }
 
-static enum sw_profile_spread best_spread(const struct sw_world_model *model, uint32_t gpus)
-{
-	if (gpus <= model->group_gpus_max)
-		return SW_SPREAD_GROUP;
-	if (gpus <= model->topology->node_gpus_max)
-		return SW_SPREAD_NODE;
-	return gpus <= model->rack_gpus_max ? SW_SPREAD_RACK : SW_SPREAD_CLUSTER;
-}
-
 /* How much the residents of one GPU slow this job down, by their profiles. */
 static uint32_t profiled_milli(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, const uint32_t *residents,
 			       uint32_t count)
@@ -354,22 +355,8 @@ static struct pace sharing_pace(const struct sw_world_model *model, const struct
 
 static struct pace pace_of(const struct sw_world_model *model, const struct sw_engine *engine, uint32_t id)
 {
-	const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){id});
-	const struct sw_ledger *ledger = sw_engine_ledger(engine);
-	const struct sw_profile *profile = model->lives[id].profile;
-	uint32_t parts = sw_engine_parts(engine, job->id);
-	uint64_t slow = WHOLE, split = sw_job_split_milli(sw_engine_view(engine), job);
-	if (split != 0)
-		slow = split; /* the way between the parts is in it */
-	else if (model->world->placement_slowdown)
-		slow = sw_profile_placement_milli(profile, (enum sw_profile_spread)sw_ledger_distance(ledger, parts),
-						  best_spread(model, job->gpus_held));
-	if (job->gpus_held != job->gpus && split == 0) {
-		uint64_t asked = model->world->placement_slowdown ? sw_profile_speed_milli(profile, job->gpus) : job->gpus;
-		uint64_t held = model->world->placement_slowdown ? sw_profile_speed_milli(profile, job->gpus_held) : job->gpus_held;
-		slow = slow * asked / (held == 0 ? 1 : held);
-	}
-	slow = slow < 1 ? 1 : slow > SLOWEST ? SLOWEST : slow;
+	const struct sw_run_shape shape = sw_engine_run_shape(engine, (struct sw_job_id){id});
+	uint64_t slow = sw_alone_slow_milli(model->alone, model->lives[id].profile, &shape);
 	if (model->neighbours == NULL)
 		return (struct pace){(int64_t)slow, WHOLE};
 	struct pace pace = sharing_pace(model, engine, id);
@@ -557,7 +544,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->told_milli = 0;
 	/* What the engine thinks of by itself. */
 	life->told_end_ns = command->gpus == model->trace->jobs.items[command->job].gpus ? now + life->left_ns : SW_TIME_NEVER;
-	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus) {
+	if (model->costs_nothing && command->gpus == model->trace->jobs.items[command->job].gpus && command->config.cpus == 0) {
 		sw_heap_set(&model->ends, command->job, now + life->left_ns);
 		/* It may have lost work in this very step, which the engine has not heard. */
 		if (sw_engine_clock(engine, (struct sw_job_id){command->job})->work_left_ns != life->left_ns)
@@ -676,7 +663,8 @@ void sw_world_model_obey(struct sw_world_model *model, const struct sw_engine *e
 			break;
 		case SW_CMD_MOVE:
 			if (!model->world->replace_is_free || command->gpus != model->trace->jobs.items[command->job].gpus ||
-			    model->neighbours != NULL || !is_full(model->lives[command->job].pace))
+			    model->neighbours != NULL || !is_full(model->lives[command->job].pace) || sw_alone_has_speeds(model->alone) ||
+			    command->config.cpus != 0)
 				move(model, engine, command, now);
 			break;
 		case SW_CMD_LIMIT:
@@ -804,4 +792,14 @@ int sw_world_model_collect(struct sw_world_model *model, const struct sw_engine 
 struct sw_predictor sw_world_model_predictor(const struct sw_world_model *model)
 {
 	return (struct sw_predictor){model->crowd, model->crowd != NULL ? sw_crowd_speeds : NULL};
+}
+
+struct sw_scaler sw_world_model_scaler(const struct sw_world_model *model)
+{
+	return sw_alone_scaler(model->expected);
+}
+
+const struct sw_gpu_types *sw_world_model_gpu_types(const struct sw_world_model *model)
+{
+	return sw_alone_types(model->expected);
 }

@@ -41,6 +41,12 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t job, struc
 /* What a scheduler in this world can know of how jobs on one GPU slow each other down. It is the
  * world's own rule, for the models that have profiles. It lives as long as the world. */
 struct sw_predictor sw_world_model_predictor(const struct sw_world_model *model);
+/* The same of how fast a job runs on its GPUs without neighbours, and of types of GPUs. */
+struct sw_scaler sw_world_model_scaler(const struct sw_world_model *model);
+const struct sw_gpu_types *sw_world_model_gpu_types(const struct sw_world_model *model);
+/* The names of the types by their numbers in the topology, before anything happens; 0 or SW_ENOMEM.
+ * Without names all are as fast as the reference. */
+int sw_world_model_name_types(struct sw_world_model *model, const char *const *names, size_t count);
 
 /* When the next thing happens by itself; SW_TIME_NEVER. */
 sw_ns sw_world_model_next(const struct sw_world_model *model);

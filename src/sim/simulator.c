@@ -230,6 +230,8 @@ static struct sw_engine_config engine_config(const struct run *run)
 		.seed = config->seed,
 		.terms = sw_world_terms(config->world),
 		.predictor = sw_world_model_predictor(run->world),
+		.scaler = sw_world_model_scaler(run->world),
+		.gpu_types = sw_world_model_gpu_types(run->world),
 		.splitter = config->world->split_milli != 0 ? &run->cut.splitter : NULL,
 	};
 }
@@ -492,6 +494,8 @@ static int prepare(struct run *run, struct sw_err *err)
 	int r = sw_world_model_new(config->world, config->profiles, config->trace, config->topology, config->seed, &run->world, err);
 	if (r < 0)
 		return r;
+	if (sw_world_model_name_types(run->world, config->gpu_types, config->gpu_type_count) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	run->zero = sw_world_model_zero(run->world);
 	struct sw_engine_config engine = engine_config(run);
 	r = sw_engine_new(&engine, &run->engine, err);

@@ -17,6 +17,8 @@
 struct sw_sim_config {
 	const struct sw_trace *trace;
 	const struct sw_topology *topology;
+	const char *const *gpu_types; /* their names by the numbers in the topology */
+	size_t gpu_type_count;
 	const struct sw_profiles *profiles;
 	const struct sw_world *world;
 	const struct sw_policy *policy;

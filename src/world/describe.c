@@ -89,8 +89,10 @@ static void say_placement(FILE *out, const struct sw_world *world)
 		      out);
 	fputs("\n", out);
 	fprintf(out, "  placement: %s\n",
-		world->placement_slowdown ? "jobs slow down with the distance between their GPUs, by their models' profiles"
-					  : "no slowdown by distance");
+		world->recorded		    ? "slowdown by distance is inside the recorded times"
+		: world->placement_slowdown ? "jobs slow down with the distance between their GPUs, by their models' profiles"
+					    : "no slowdown by distance");
+	sw_gpu_rules_say(out, &world->gpu_types);
 	say_sharing(out, world);
 }
 

@@ -19,7 +19,7 @@
  * afterwards. */
 struct file {
 	const char *base, *name, *about;
-	const struct sw_yaml_node *suspend, *resume, *migrate, *solve, *work, *event_overhead, *host, *faults, *not_modelled;
+	const struct sw_yaml_node *suspend, *resume, *migrate, *solve, *work, *event_overhead, *host, *faults, *gpu_types, *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns, switch_ns;
 	const struct sw_yaml_node *stops;
 	bool replace_is_free, placement_slowdown, sharing_slowdown, nodes_join, tells_speed;
@@ -62,6 +62,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"split", SW_YAML_MILLI, AT(split_milli), .min = 1000, .max = 100000},
 	{"host", SW_YAML_MAP, AT(host)},
 	{"faults", SW_YAML_MAP, AT(faults)},
+	{"gpu_types", SW_YAML_MAP, AT(gpu_types), .max = SW_GPU_RULES_MAX},
 	{"not_modelled", SW_YAML_LIST, AT(not_modelled), .max = 32},
 };
 #undef AT
@@ -329,6 +330,8 @@ static int read_parts(const struct file *file, struct sw_world *world, struct sw
 		r = read_stops(file->stops, world, err);
 	if (r == 0)
 		r = read_faults(file->faults, world, err);
+	if (r == 0)
+		r = sw_gpu_rules_read(file->gpu_types, &world->gpu_types, err);
 	return r < 0 ? r : read_not_modelled(file->not_modelled, world, err);
 }
 
@@ -468,6 +471,7 @@ void sw_world_free(struct sw_world *world)
 	if (world == NULL)
 		return;
 	drop_overheads(world);
+	sw_gpu_rules_release(&world->gpu_types);
 	free(world->text);
 	free(world->name);
 	free(world->about);
@@ -486,7 +490,6 @@ int64_t sw_transfer_ns(const struct sw_transfer_cost *cost, uint64_t bytes)
 int sw_world_record(struct sw_world *world, struct sw_err *err)
 {
 	world->recorded = true;
-	world->placement_slowdown = false;
 	world->start_ns = world->switch_ns = 0;
 	world->node_mtbf_ns = world->node_repair_ns = 0;
 	world->job_failure_ppm = 0;
@@ -529,6 +532,7 @@ struct sw_terms sw_world_terms(const struct sw_world *world)
 		.opportunistic_stop = (uint8_t)world->opportunistic_stop,
 		.sharing = (uint8_t)(world->sharing_slowdown ? world->sharing_by : SW_SHARING_NONE),
 		.gate_milli = world->gate_milli,
+		.placement = world->placement_slowdown,
 		.split_milli = world->split_milli,
 	};
 }

@@ -8,6 +8,7 @@
  *  1. all durations are >= 0 and at most ten years; all rates are > 0 or the cost is fixed alone.
  *  2. without event_overhead, overhead_default_ns is 0 and the table is empty.
  *  3. node_repair_ns > 0 where node_mtbf_ns > 0.
+ *  4. speeds of GPU types are 0.001 to 1000; an idle GPU draws no more than a busy one.
  */
 #ifndef SW_WORLD_WORLD_H
 #define SW_WORLD_WORLD_H
@@ -21,6 +22,7 @@
 #include "base/vec.h"
 #include "contention/crowd.h"
 #include "core/terms.h"
+#include "world/gpu_rules.h"
 
 #define SW_WORLD_DEFAULT "measured"
 #define SW_WORLD_LIVE "live" /* that of a controller, unless it is told another */
@@ -84,7 +86,7 @@ struct sw_world {
 	int64_t iteration_scale_ppm; /* 1,000,000 unless work_from_iterations */
 
 	/* Of a history: starts, slowdowns and failures are inside the run times, and are not
-	 * charged again. What policies expect of neighbours is known all the same. */
+	 * charged again. What policies expect of places and neighbours is known all the same. */
 	bool recorded;
 	bool placement_slowdown;
 	bool sharing_slowdown;
@@ -94,6 +96,8 @@ struct sw_world {
 	int64_t gate_milli;
 
 	int64_t split_milli; /* step time of a job that is cut in two over GPUs of a node, of that whole; 0: nothing is split */
+
+	struct sw_gpu_rules gpu_types; /* what is known of GPUs by their names */
 
 	int64_t host_cpus_per_gpu;	 /* 0: the placement rule's own demand */
 	uint64_t host_mem_per_gpu_bytes; /* 0: the same */

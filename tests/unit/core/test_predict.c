@@ -35,10 +35,11 @@ static void submit(struct rig *rig, uint32_t gpus, uint32_t model, uint64_t gib)
 	rig_submit(rig, 0, &spec);
 }
 
-static struct sw_beside beside(const struct rig *rig, uint32_t job, enum sw_job_class job_class, uint32_t with)
+static struct sw_run_forecast beside(const struct rig *rig, uint32_t job, enum sw_as as, uint32_t with)
 {
-	struct sw_beside found;
-	assert_true(sw_predict_beside(sw_engine_view(rig->engine), rig_job(rig, job), job_class, rig_job(rig, with), &found));
+	struct sw_run_forecast found;
+	assert_true(sw_predict_run(sw_engine_view(rig->engine), rig_job(rig, job),
+				   SW_WISH(.as = as, .promise = SW_REST, .where = sw_beside(rig_job(rig, with))), &found));
 	return found;
 }
 
@@ -63,21 +64,21 @@ static void test_worst_gpu_counts(void **state)
 	submit(&rig, 2, 5, 40);
 	submit(&rig, 2, 5, 41);
 	run_script(&rig, 0, start_two_gpu_job);
-	struct sw_beside found = beside(&rig, 2, SW_CLASS_GUARANTEED, 0);
+	struct sw_run_forecast found = beside(&rig, 2, SW_AS_GUARANTEED, 0);
 	/* On the first GPU it would have 0.90 beside 0.95; on the second it has 0.90 and 0.01 less,
 	 * beside 1 - 0.05 - 0.01 and 1 - 0.10 - 0.05. */
-	assert_int_equal(found.speed_milli, 890);
+	assert_int_equal(found.share_milli, 890);
 	assert_int_equal(found.worst_milli, 850);
 	assert_int_equal(found.worth_milli, 900 + 950);
 	assert_int_equal(found.before_milli, 1000);
 	assert_true(found.fits && found.known);
-	assert_false(beside(&rig, 3, SW_CLASS_GUARANTEED, 0).fits); /* a GiB too much on the second */
+	assert_false(beside(&rig, 3, SW_AS_GUARANTEED, 0).fits); /* a GiB too much on the second */
 	/* As an opportunistic job it costs the guaranteed one 0.01 instead of 0.05. */
-	found = beside(&rig, 2, SW_CLASS_OPPORTUNISTIC, 0);
-	assert_int_equal(found.speed_milli, 700); /* 1 - 0.10 - 0.20 */
+	found = beside(&rig, 2, SW_AS_OPPORTUNISTIC, 0);
+	assert_int_equal(found.share_milli, 700); /* 1 - 0.10 - 0.20 */
 	assert_int_equal(found.worth_milli, 900 + 990);
 	/* It runs on one GPU only. */
-	assert_false(beside(&rig, 2, SW_CLASS_OPPORTUNISTIC, 1).fits);
+	assert_false(beside(&rig, 2, SW_AS_OPPORTUNISTIC, 1).fits);
 	rig_close(&rig);
 }
 
@@ -96,14 +97,16 @@ static void test_careful_where_nothing_is_known(void **state)
 		submit(&rig, 1, 10, 20);
 		submit(&rig, 1, predicts ? 0 : 10, 20);
 		run_script(&rig, 0, start_first);
-		struct sw_beside found = beside(&rig, 1, SW_CLASS_GUARANTEED, 0);
+		struct sw_run_forecast found = beside(&rig, 1, SW_AS_GUARANTEED, 0);
 		assert_true(found.fits && !found.known);
-		assert_true(found.speed_milli == 500 && found.worst_milli == 500 && found.worth_milli == 1000);
+		assert_true(found.share_milli == 500 && found.worst_milli == 500 && found.worth_milli == 1000);
 		const struct sw_view *view = sw_engine_view(rig.engine);
-		assert_false(sw_predict_beside(view, rig_job(&rig, 1), SW_CLASS_GUARANTEED, rig_job(&rig, 1), &found));
-		assert_false(sw_predict_beside(view, rig_job(&rig, 0), SW_CLASS_GUARANTEED, rig_job(&rig, 1), &found)); /* it waits */
-		assert_false(sw_predict_beside(view, &made_up, SW_CLASS_GUARANTEED, rig_job(&rig, 0), &found));
-		assert_false(sw_predict_beside(view, rig_job(&rig, 0), SW_CLASS_GUARANTEED, &made_up, &found));
+		assert_false(
+			sw_predict_run(view, rig_job(&rig, 1), SW_WISH(.promise = SW_REST, .where = sw_beside(rig_job(&rig, 1))), &found));
+		assert_false(sw_predict_run(view, rig_job(&rig, 0), SW_WISH(.promise = SW_REST, .where = sw_beside(rig_job(&rig, 1))),
+					    &found)); /* it waits */
+		assert_false(sw_predict_run(view, &made_up, SW_WISH(.promise = SW_REST, .where = sw_beside(rig_job(&rig, 0))), &found));
+		assert_false(sw_predict_run(view, rig_job(&rig, 0), SW_WISH(.promise = SW_REST, .where = sw_beside(&made_up)), &found));
 		rig_close(&rig);
 	}
 }

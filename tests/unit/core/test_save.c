@@ -288,14 +288,14 @@ static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(sizeof(struct sw_job), 144);
-	assert_int_equal(sizeof(struct sw_core_job), 296);
+	assert_int_equal(sizeof(struct sw_core_job), 336);
 	assert_int_equal(sizeof(struct sw_lane), 96);
 	assert_int_equal(sizeof(struct sw_order_book), 256);
 	assert_int_equal(sizeof(struct sw_tenant), 12);
 	assert_int_equal(sizeof(struct sw_part), 40);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
-	assert_int_equal(sizeof(struct sw_engine_config), 128);
-	assert_int_equal(sizeof(struct sw_engine), 6088);
+	assert_int_equal(sizeof(struct sw_engine_config), 152);
+	assert_int_equal(sizeof(struct sw_engine), 6112);
 }
 
 int main(void)

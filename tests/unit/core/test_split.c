@@ -199,8 +199,8 @@ static void push_the_first(struct sw_plan *plan)
 	assert_int_equal(sw_plan_run(plan, split, SW_WISH(.gpus = 1, .where = sw_on((struct sw_node_id){1}))), SW_NO_ROOM);
 	assert_int_equal(sw_plan_limit(plan, split, RIG_GIB, 500), SW_NO_ROOM);
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_beside(split))), SW_NO_ROOM);
-	struct sw_beside beside;
-	assert_true(sw_predict_beside(sw_plan_view(plan), job_of(plan, 1), SW_CLASS_GUARANTEED, split, &beside));
+	struct sw_run_forecast beside;
+	assert_true(sw_predict_run(sw_plan_view(plan), job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_beside(split)), &beside));
 	assert_false(beside.fits);
 	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.promise = SW_REST, .where = sw_at(&second, 1))),
 			 SW_MISUSE); /* it asked for two */
