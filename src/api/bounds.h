@@ -8,8 +8,8 @@
 #include "api/job.h"
 
 /* Variables that are added to a job's environment: its place in an array, twice, and that it is
- * a pre-run. */
-#define SW_SPEC_ENV_ADDED 3u
+ * a pre-run; and how the run is set up. */
+#define SW_SPEC_ENV_ADDED 7u
 #define SW_SPEC_ENV_MAX (SW_JOB_ENV_MAX + SW_SPEC_ENV_ADDED)
 /* What is asked for each GPU is given for all that the run has on a node. */
 #define SW_SPEC_GPUS_MAX 64u

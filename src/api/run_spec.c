@@ -10,6 +10,8 @@
 #define NS_PER_MS INT64_C(1000000)
 #define VARIABLE_SIZE 48
 
+_Static_assert(SW_CONFIG_CPUS_MOST <= SW_JOB_CPUS_MAX, "an order can carry what a policy sets");
+
 /* ---- paths */
 
 /* The longest that the patterns can become. */
@@ -121,15 +123,32 @@ static bool is_same_variable(const char *a, const char *b)
 	return size == strcspn(b, "=") && memcmp(a, b, size) == 0;
 }
 
+/* What the policy that set the run up says to the program. */
+static size_t add_config(const struct sw_config *config, char **texts, size_t added)
+{
+	const struct {
+		const char *name;
+		uint32_t value;
+	} said[] = {{"SHAREWELL_BATCH", config->batch},
+		    {"SHAREWELL_ACCUMULATION", config->accumulation},
+		    {"SHAREWELL_WORKERS", config->workers},
+		    {"SHAREWELL_SERVERS", config->servers}};
+	for (size_t s = 0; s < sizeof said / sizeof said[0]; s++)
+		if (said[s].value != 0)
+			snprintf(texts[added++], VARIABLE_SIZE, "%s=%" PRIu32, said[s].name, said[s].value);
+	return added;
+}
+
 /* Variables that the controller adds; those of the job of the same names are left out. */
 static int make_env(const struct sw_job_request *request, const struct sw_run_facts *facts, struct sw_made_spec *made, struct sw_err *err)
 {
 	size_t added = 0, count = 0;
 	char **texts = made->texts + 2;
-	for (int i = 0; i < 3; i++)
-		texts[i] = malloc(VARIABLE_SIZE);
+	bool whole = true;
+	for (size_t i = 0; i < SW_SPEC_ENV_ADDED; i++)
+		whole &= (texts[i] = malloc(VARIABLE_SIZE)) != NULL;
 	made->env = calloc(request->env_count + SW_SPEC_ENV_ADDED + 1, sizeof *made->env);
-	if (texts[0] == NULL || texts[1] == NULL || texts[2] == NULL || made->env == NULL)
+	if (!whole || made->env == NULL)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	if (facts->is_member)
 		snprintf(texts[added++], VARIABLE_SIZE, "SHAREWELL_ARRAY_INDEX=%" PRIu32, facts->array_index);
@@ -137,6 +156,7 @@ static int make_env(const struct sw_job_request *request, const struct sw_run_fa
 		snprintf(texts[added++], VARIABLE_SIZE, "SLURM_ARRAY_TASK_ID=%" PRIu32, facts->array_index);
 	if (facts->is_prerun)
 		snprintf(texts[added++], VARIABLE_SIZE, "SHAREWELL_PRERUN=1");
+	added = add_config(&facts->config, texts, added);
 	for (size_t i = 0; i < request->env_count; i++) {
 		bool replaced = false;
 		for (size_t a = 0; a < added; a++)
@@ -162,8 +182,10 @@ static int64_t to_ms(int64_t ns)
 static void give_resources(const struct sw_job_request *request, const struct sw_run_facts *facts, struct sw_run_spec *spec)
 {
 	uint32_t gpus = facts->gpus > 0 ? facts->gpus : 1;
-	spec->cpus = request->cpus * gpus;
-	spec->memory_bytes = request->memory_bytes > SW_JOB_BYTES_MAX / gpus ? SW_JOB_BYTES_MAX : request->memory_bytes * gpus;
+	uint32_t cpus = facts->config.cpus != 0 ? facts->config.cpus : request->cpus;
+	uint64_t memory = facts->config.host_memory_bytes != 0 ? facts->config.host_memory_bytes : request->memory_bytes;
+	spec->cpus = cpus * gpus;
+	spec->memory_bytes = memory > SW_JOB_BYTES_MAX / gpus ? SW_JOB_BYTES_MAX : memory * gpus;
 	spec->gpu_memory_bytes = facts->gpu_memory_bytes;
 	spec->opportunistic = facts->is_opportunistic;
 	spec->bare_gpu = request->bare_gpu;

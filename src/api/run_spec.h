@@ -6,6 +6,9 @@
 #ifndef SW_API_RUN_SPEC_H
 #define SW_API_RUN_SPEC_H
 
+#include <sharewell/policy.h>
+
+#include "api/bounds.h"
 #include "api/job.h"
 #include "api/sync.h"
 
@@ -21,12 +24,13 @@ struct sw_run_facts {
 	uint32_t gpus;		   /* that it has on the node; 0 counts as 1 */
 	uint64_t gpu_memory_bytes; /* of each, as it was given; 0: the job did not say */
 	bool is_opportunistic;
+	struct sw_config config; /* how it is set up; zero: as the job asked */
 };
 
 struct sw_made_spec {
 	struct sw_run_spec spec; /* points to request and facts, too: they must live as long */
 	const char **env;
-	char *texts[2 + 3]; /* paths; variables */
+	char *texts[2 + SW_SPEC_ENV_ADDED]; /* paths; variables */
 };
 
 /* SW_ENOMEM, or SW_EINPUT: there is no such order, and why. */

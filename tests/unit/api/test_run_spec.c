@@ -46,6 +46,8 @@ static struct sw_run_facts large_facts(const struct sw_job_request *request)
 		.gpus = SW_SPEC_GPUS_MAX,
 		.gpu_memory_bytes = request->gpu_memory_bytes,
 		.is_opportunistic = true,
+		.config = {SW_CONFIG_BATCH_MOST, SW_CONFIG_MOST, SW_CONFIG_MOST, SW_CONFIG_MOST, SW_CONFIG_CPUS_MOST,
+			   SW_CONFIG_MEMORY_MOST},
 	};
 }
 
@@ -319,12 +321,31 @@ static void test_added_variables(void **state)
 	sw_job_request_free(request);
 }
 
+/* Aim: a program hears how its policy set its run up, and its CPUs and memory are those. */
+static void test_set_up(void **state)
+{
+	(void)state;
+	struct sw_job_request *request = small_request();
+	request->cpus = 2;
+	struct sw_run_facts facts = {
+		.name = "a", .node = "n", .gpus = 3, .config = {.batch = 64, .servers = 2, .cpus = 5, .host_memory_bytes = 7}};
+	struct sw_made_spec *made = NULL;
+	assert_int_equal(sw_run_spec_make(request, &facts, &made, NULL), 0);
+	assert_int_equal(made->spec.env.count, 2);
+	assert_string_equal(made->spec.env.items[0], "SHAREWELL_BATCH=64");
+	assert_string_equal(made->spec.env.items[1], "SHAREWELL_SERVERS=2");
+	assert_int_equal(made->spec.cpus, 15);
+	assert_int_equal(made->spec.memory_bytes, 21);
+	sw_made_spec_free(made);
+	sw_job_request_free(request);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_bound),	cmocka_unit_test(test_most_members), cmocka_unit_test(test_least_durations),
 		cmocka_unit_test(test_largest_request), cmocka_unit_test(test_paths),	     cmocka_unit_test(test_name_of_prerun),
-		cmocka_unit_test(test_added_variables),
+		cmocka_unit_test(test_added_variables), cmocka_unit_test(test_set_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
