@@ -14,6 +14,7 @@
 #include "brain/check.h"
 #include "brain/dependents.h"
 #include "brain/forget.h"
+#include "brain/gpu_types.h"
 #include "brain/limits.h"
 #include "brain/moves.h"
 #include "brain/record.h"
@@ -74,11 +75,11 @@ static int record_node(const struct sw_brain *brain, const struct sw_sync *sync,
 	for (size_t g = 0; g < inventory->gpu_count; g++)
 		json_array_append_new(gpus, json_string(inventory->gpus[g].uuid));
 	return sw_record_push(records, SW_RECORD_NODE,
-			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*, s:o*, s:b}", "name", sync->node, "cpus",
+			      json_pack("{s:s, s:I, s:I, s:I, s:o, s:o*, s:o*, s:o*, s:b}", "name", sync->node, "cpus",
 					(json_int_t)inventory->cpus, "memory_bytes", (json_int_t)inventory->memory_bytes,
 					"gpu_memory_bytes", (json_int_t)smallest_of(inventory), "gpus", gpus, "changed",
-					changed ? json_true() : NULL, "shut", sw_brain_list_shut(sync, changed), "leases",
-					(int)sync->leases),
+					changed ? json_true() : NULL, "gpu", sw_brain_gpu_name(inventory), "shut",
+					sw_brain_list_shut(sync, changed), "leases", (int)sync->leases),
 			      err);
 }
 
@@ -457,6 +458,7 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 		.gpus = (uint32_t)__builtin_popcountll(run->mask),
 		.gpu_memory_bytes = engine_job->gpu_memory_bytes,
 		.is_opportunistic = engine_job->job_class == SW_CLASS_OPPORTUNISTIC,
+		.config = sw_engine_job_config(brain->engine, engine_job->id),
 	};
 	const struct sw_job_request *request = NULL;
 	struct sw_made_spec *made = NULL, **slot = NULL;

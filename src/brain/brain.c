@@ -5,12 +5,14 @@
 
 #include "brain/arrays.h"
 #include "brain/asked.h"
+#include "brain/gpu_types.h"
 #include "brain/keys.h"
 #include "brain/known.h"
 #include "brain/state.h"
 #include "contention/crowd.h"
 #include "placement/registry.h"
 #include "policy/registry.h"
+#include "world/alone.h"
 
 /* ---- finding */
 
@@ -97,6 +99,8 @@ int sw_brain_engine_config(struct sw_brain *brain, struct sw_engine_config *ret_
 		.seed = config->seed,
 		.terms = brain->terms,
 		.predictor = {brain->crowd, brain->crowd != NULL ? sw_crowd_speeds : NULL},
+		.scaler = sw_alone_scaler(brain->alone),
+		.gpu_types = brain->alone != NULL ? sw_alone_types(brain->alone) : NULL,
 	};
 	return 0;
 }
@@ -165,6 +169,7 @@ void sw_brain_free(struct sw_brain *brain)
 	sw_vec_free(&brain->spent);
 	sw_failure_free(brain->own_failures);
 	sw_brain_free_known(brain);
+	sw_brain_free_gpu_types(brain);
 	sw_heap_release(&brain->retries);
 	free(brain->uses.items);
 	free(brain);

@@ -28,6 +28,7 @@
 #include "core/engine.h"
 
 struct sw_failure_table;
+struct sw_gpu_rules;
 struct sw_profile;
 struct sw_profiles;
 

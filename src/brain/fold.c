@@ -13,6 +13,7 @@
 #include "brain/dependents.h"
 #include "brain/fold.h"
 #include "brain/forget.h"
+#include "brain/gpu_types.h"
 #include "brain/keys.h"
 #include "brain/known.h"
 #include "brain/limits.h"
@@ -366,12 +367,13 @@ static int add_node(struct sw_brain *brain, const char *name, const struct sw_to
 
 static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 {
-	const char *name;
+	const char *name, *gpu = NULL;
 	json_t *gpus, *shut = NULL;
 	json_int_t cpus, memory, gpu_memory;
 	int changed = 0, leases = 0; /* journals of earlier versions do not say, and went on with what they knew */
-	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b, s?o, s?b}", "name", &name, "cpus", &cpus, "memory_bytes", &memory,
-			"gpu_memory_bytes", &gpu_memory, "gpus", &gpus, "changed", &changed, "shut", &shut, "leases", &leases) != 0)
+	if (json_unpack(body, "{s:s, s:I, s:I, s:I, s:o, s?b, s?o, s?b, s?s}", "name", &name, "cpus", &cpus, "memory_bytes", &memory,
+			"gpu_memory_bytes", &gpu_memory, "gpus", &gpus, "changed", &changed, "shut", &shut, "leases", &leases, "gpu",
+			&gpu) != 0)
 		return sw_err_set(err, SW_EBUG, "a node record lacks a field");
 	struct sw_brain_node *node = sw_brain_find_node(brain, name);
 	if (node != NULL)
@@ -395,7 +397,11 @@ static int apply_node(struct sw_brain *brain, json_t *body, struct sw_err *err)
 		snprintf(list[g].uuid, sizeof list[g].uuid, "%s", json_string_value(json_array_get(gpus, g)));
 	if (shut != NULL)
 		sw_brain_take_shut(list, (uint32_t)count, shut);
+	uint32_t gpu_type = 0;
+	if (sw_brain_find_gpu_type(brain, gpu, &gpu_type) < 0)
+		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	const struct sw_topology_node shape = {.gpus = (uint32_t)count,
+					       .gpu_type = gpu_type,
 					       .cpus = (uint32_t)cpus,
 					       .memory_bytes = (uint64_t)memory,
 					       .gpu_memory_bytes = (uint64_t)gpu_memory};

@@ -15,10 +15,12 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "brain/gpu_types.h"
 #include "brain/known.h"
 #include "brain/record.h"
 #include "brain/state.h"
 #include "contention/crowd.h"
+#include "world/alone.h"
 #include "world/world.h"
 
 #define LOOKED_BACK 16u /* records of the same request */
@@ -35,13 +37,15 @@ int sw_brain_make_known(struct sw_brain *brain, struct sw_err *err)
 	r = r < 0 ? r : sw_crowd_new(brain->profiles, &rule, &brain->crowd, err);
 	if (r == 0)
 		sw_crowd_correct(brain->crowd, brain->learn);
-	return r;
+	r = r < 0 ? r : sw_alone_new(brain->profiles, &brain->alone, err);
+	return r < 0 || sw_brain_tell_gpu_types(brain) == 0 ? r : sw_err_set(err, SW_ENOMEM, "out of memory");
 }
 
 void sw_brain_free_known(struct sw_brain *brain)
 {
 	if (brain->crowd != NULL)
 		sw_crowd_free(brain->crowd);
+	sw_alone_free(brain->alone);
 	if (brain->learn != NULL)
 		sw_learn_free(brain->learn);
 	sw_profiles_free(brain->profiles);
@@ -213,7 +217,8 @@ int sw_brain_apply_profile(struct sw_brain *brain, json_t *body, struct sw_err *
 		r = put(brain, name, &vector, err);
 	sw_learn_refresh(brain->learn);
 	sw_crowd_forget(brain->crowd);
-	return r;
+	/* A model may have a profile now, or none any more. */
+	return r < 0 || sw_brain_tell_gpu_types(brain) == 0 ? r : sw_err_set(err, SW_ENOMEM, "out of memory");
 }
 
 /* ---- as bytes */

@@ -13,7 +13,7 @@
  * are no longer known. 8 also nodes that do not answer, leases, and which agent speaks for a node.
  * 9 the last stop of a job; 10 what suspended runs leave on their GPUs. 11 leaves out the memory
  * that jobs asked for: their requests say it. 12 the world. 13 leaves out where suspended runs
- * stand and where moving ones come from: the engine says it.
+ * stand and where moving ones come from: the engine says it. 14 the types of GPUs.
  *
  * Invariant: a brain that was loaded and one that has applied all the records are the same. No
  * record, sync or question that comes after tells them apart.
@@ -24,6 +24,7 @@
 #include "brain/dependents.h"
 #include "brain/fold.h"
 #include "brain/forget.h"
+#include "brain/gpu_types.h"
 #include "brain/keys.h"
 #include "brain/known.h"
 #include "brain/runs.h"
@@ -34,7 +35,7 @@
 #include "brain/terms.h"
 
 #define MAGIC UINT64_C(0x316e696172627773) /* "swbrain1" */
-#define FORMAT 13u
+#define FORMAT 14u
 
 bool sw_save_make(struct sw_pack *pack, void *ret_items, size_t count, size_t size)
 {
@@ -98,6 +99,8 @@ static void pack_world(struct sw_pack *pack, struct sw_brain *brain)
 	sw_pack_bool(pack, &said);
 	if (said)
 		sw_pack_text(pack, &brain->world);
+	if (!pack->reads || pack->format >= 14)
+		sw_brain_pack_gpu_types(pack, brain);
 }
 
 static void pack_time(struct sw_pack *pack, struct sw_brain *brain)
@@ -356,6 +359,7 @@ static int load(struct sw_pack *pack, struct sw_brain *brain, bool *ret_adopted,
 	if (r == 0 && pack->format >= 5) {
 		sw_brain_pack_known(pack, brain);
 		sw_brain_pack_learned(pack, brain);
+		r = sw_brain_tell_gpu_types(brain);
 	}
 	r = r < 0 ? r : pack->failed;
 	r = r < 0 ? r : load_engine(pack, brain, &choice, ret_adopted, err);

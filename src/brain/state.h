@@ -13,6 +13,9 @@
 #include "brain/lengths.h"
 #include "contention/learn.h"
 #include "failure/failure.h"
+#include "world/gpu_rules.h"
+
+struct sw_alone;
 
 #define SW_NOBODY UINT32_MAX
 #define SW_BULK_LEAST 1024u /* a request below has no large parts */
@@ -290,8 +293,11 @@ struct sw_brain {
 		/* what is known of models: those of the configuration, and over them what
 		 * records say; NULL: nothing */
 		*profiles;
-	struct sw_crowd *crowd; /* what jobs on one GPU do to each other; NULL: not known */
-	struct sw_learn *learn; /* what measured slowdowns say of that */
+	struct sw_alone *alone;	       /* how fast jobs run without neighbours; NULL likewise */
+	SW_VEC(char *) gpu_types;      /* names of the types from 1 on, see gpu_types.c */
+	struct sw_gpu_rules gpu_rules; /* what the world says of them */
+	struct sw_crowd *crowd;	       /* what jobs on one GPU do to each other; NULL: not known */
+	struct sw_learn *learn;	       /* what measured slowdowns say of that */
 	struct sw_lesson lessons[SW_LESSONS_MAX];
 	uint32_t lesson_count;
 	sw_ns learned_at; /* when lessons were taken in last */

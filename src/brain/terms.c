@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "brain/fold.h"
+#include "brain/gpu_types.h"
 #include "brain/record.h"
 #include "brain/state.h"
 #include "brain/terms.h"
@@ -129,32 +130,42 @@ int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, c
 	}
 	if (r < 0)
 		return r;
-	return sw_record_push(
-		records, SW_RECORD_WORLD,
-		json_pack("{s:s, s:s, s:b, s:o}", "name", name, "text", world->text, "chosen", user != NULL, "terms", to_json(&terms)),
-		err);
+	return sw_record_push(records, SW_RECORD_WORLD,
+			      json_pack("{s:s, s:s, s:b, s:o, s:o*}", "name", name, "text", world->text, "chosen", user != NULL, "terms",
+					to_json(&terms), "gpu_types", sw_brain_gpu_rules_to_json(&world->gpu_types)),
+			      err);
 }
 
 /* ---- applying */
 
-static int read_body(const json_t *body, struct sw_terms *ret_terms, struct sw_err *err)
+/* The rules are the caller's. */
+static int read_body(const json_t *body, struct sw_terms *ret_terms, struct sw_gpu_rules *ret_rules, struct sw_err *err)
 {
 	const json_t *terms = json_object_get(body, "terms");
 	if (!json_is_string(json_object_get(body, "name")) || !json_is_string(json_object_get(body, "text")) || !json_is_object(terms))
 		return sw_err_set(err, SW_EINPUT, "a world record lacks a field");
-	return from_json(terms, ret_terms, err);
+	int r = from_json(terms, ret_terms, err);
+	return r < 0 ? r : sw_brain_gpu_rules_from_json(json_object_get(body, "gpu_types"), ret_rules, err);
 }
 
 int sw_brain_check_world(const json_t *body, struct sw_err *err)
 {
 	struct sw_terms terms = sw_terms_unsaid;
-	int r = read_body(body, &terms, err);
+	struct sw_gpu_rules rules = {0};
+	int r = read_body(body, &terms, &rules, err);
+	sw_gpu_rules_release(&rules);
 	return r < 0 ? r : check_terms(json_string_value(json_object_get(body, "name")), &terms, err);
 }
 
 static int hold_to(struct sw_brain *brain, const json_t *body, struct sw_err *err)
 {
-	int r = read_body(body, &brain->terms, err);
+	struct sw_gpu_rules rules = {0};
+	int r = read_body(body, &brain->terms, &rules, err);
+	if (r < 0)
+		return r;
+	sw_gpu_rules_release(&brain->gpu_rules);
+	brain->gpu_rules = rules;
+	r = sw_brain_tell_gpu_types(brain) == 0 ? 0 : sw_err_set(err, SW_ENOMEM, "out of memory");
 	struct sw_crowd_rule rule = sw_terms_crowd_rule(&brain->terms);
 	if (r == 0 && brain->learn != NULL)
 		sw_learn_set_model(brain->learn, &rule.model);
@@ -166,8 +177,10 @@ static int hold_to(struct sw_brain *brain, const json_t *body, struct sw_err *er
 int sw_brain_apply_world(struct sw_brain *brain, const json_t *body, struct sw_err *err)
 {
 	struct sw_terms terms;
+	struct sw_gpu_rules rules = {0};
 	SW_CLEANUP(sw_freep) char *copy = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS);
-	int r = copy == NULL ? sw_err_set(err, SW_ENOMEM, "out of memory") : read_body(body, &terms, err);
+	int r = copy == NULL ? sw_err_set(err, SW_ENOMEM, "out of memory") : read_body(body, &terms, &rules, err);
+	sw_gpu_rules_release(&rules);
 	r = r < 0 ? r : sw_engine_set_terms(brain->engine, &terms, err);
 	r = r < 0 ? r : hold_to(brain, body, err);
 	if (r < 0)

@@ -25,7 +25,7 @@
 #include "sim/simulator.h"
 #include "world/world.h"
 
-enum { MODELS = 4, CLASSES = 4 };
+enum { MODELS = 4, CLASSES = 4, SPREADS = 4 };
 
 static const char *const models_there[MODELS] = {"resnet50", "bert", "dlrm", "mobilenetv2"};
 static uint32_t numbers[MODELS];
@@ -36,6 +36,7 @@ struct sight {
 	bool told;
 	struct sw_engine_config config;
 	uint32_t speed_milli[MODELS][MODELS][CLASSES][2];
+	uint32_t slow_milli[MODELS][SPREADS];
 };
 static struct sight *seen;
 
@@ -52,11 +53,25 @@ static void ask(const struct sw_predictor *predictor, struct sight *sight)
 	}
 }
 
+/* What the scaler says of four GPUs, at each distance. */
+static void ask_scaler(const struct sw_scaler *scaler, struct sight *sight)
+{
+	for (uint32_t m = 0; m < MODELS; m++) {
+		for (uint32_t spread = 0; spread < SPREADS; spread++) {
+			const struct sw_run_shape shape = {
+				.model = numbers[m], .gpus_asked = 4, .gpus = 4, .gpu_types = 1, .distance = (uint8_t)spread};
+			assert_non_null(scaler->slow);
+			assert_true(scaler->slow(scaler->context, &shape, &sight->slow_milli[m][spread]));
+		}
+	}
+}
+
 /* A policy is told the view of its engine: here that is a way to see what its driver configured. */
 static sw_ns look(struct sw_plan *plan)
 {
 	seen->config = sw_plan_view(plan)->engine->config;
 	ask(&seen->config.predictor, seen);
+	ask_scaler(&seen->config.scaler, seen);
 	seen->told = true;
 	sw_plan_by_order(plan);
 	return SW_TIME_NEVER;
@@ -163,6 +178,12 @@ static bool no_speeds(void *context, const uint32_t *models, const bool *guarant
 	(void)context, (void)models, (void)guaranteed, (void)count, (void)ret_speed_milli;
 	return false;
 }
+static bool no_scale(void *context, const struct sw_run_shape *shape, uint32_t *ret_slow_milli)
+{
+	(void)context, (void)shape, (void)ret_slow_milli;
+	return false;
+}
+static const struct sw_gpu_types types_there;
 static const char any[] = "any";
 static const struct sw_topology topology_there;
 static const struct sw_splitter splitter_there;
@@ -173,8 +194,10 @@ static const struct sw_engine_config all_members = {
 	(const void *)any,
 	(const void *)any,
 	1,
-	{1, 1, true, true, true, true, true, 1, 1, 1, 1, 1, 1},
+	{1, 1, true, true, true, true, true, 1, 1, 1, 1, true, 1, 1},
 	{(void *)(uintptr_t)any, no_speeds},
+	{(void *)(uintptr_t)any, no_scale},
+	&types_there,
 	&splitter_there,
 	1,
 };
@@ -196,6 +219,9 @@ static const struct member {
 	{MEMBER(terms), false},		   /* row by row, too */
 	{MEMBER(predictor.context), true}, /* by what it answers */
 	{MEMBER(predictor.speeds), false},
+	{MEMBER(scaler.context), true},
+	{MEMBER(scaler.slow), false},
+	{MEMBER(gpu_types), true}, /* of the GPUs that are there */
 	{MEMBER(splitter), false},
 	{MEMBER(misuse_limit), false},
 #undef MEMBER
@@ -234,6 +260,7 @@ static void compare(const struct sight *one, const struct sight *other)
 			   members[m].size) != 0)
 			fail_msg("'%s' is another live", members[m].name);
 	assert_memory_equal(one->speed_milli, other->speed_milli, sizeof one->speed_milli);
+	assert_memory_equal(one->slow_milli, other->slow_milli, sizeof one->slow_milli);
 }
 
 /* Aim: one world gives one configuration on both sides, and predictors that say the same. */
@@ -251,7 +278,8 @@ static void test_same(void **state)
 					      "stops: {guaranteed: requeue}\n",
 					      "moves: never\n",
 					      "gate: 1.5\n",
-					      "stops: {opportunistic: requeue}\n"};
+					      "stops: {opportunistic: requeue}\n",
+					      "placement_slowdown: false\n"};
 	struct sight *one = calloc(1, sizeof *one), *first = calloc(1, sizeof *first);
 	for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
 		char text[200];
@@ -264,7 +292,9 @@ static void test_same(void **state)
 			*first = *seen;
 		start_controller(world);
 		compare(one, seen);
-		/* The comparison sees the gate. */
+		/* The comparison sees the gate, and places. */
+		if (strncmp(changes[c], "placement", 9) == 0)
+			assert_memory_not_equal(one->slow_milli, first->slow_milli, sizeof first->slow_milli);
 		if (strncmp(changes[c], "gate", 4) == 0)
 			assert_memory_not_equal(one->speed_milli, first->speed_milli, sizeof first->speed_milli);
 	}

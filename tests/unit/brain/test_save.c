@@ -103,8 +103,8 @@ static enum sw_record_kind draw_node(struct sw_rng *rng, char *body, size_t size
 	bool changed = sw_rng_below(rng, 3) == 0;
 	snprintf(body, size,
 		 "{\"name\": \"n%u\", \"cpus\": 64, \"memory_bytes\": 1000000000, \"gpu_memory_bytes\": 80000000000, \"gpus\": [\"G%u-0\", "
-		 "\"G%u-1\", \"G%u-2\"%s]%s}",
-		 node, node, node, node + (changed ? other : 0), changed && other == 1 ? ", \"extra\"" : "",
+		 "\"G%u-1\", \"G%u-2\"%s], \"gpu\": \"type %u\"%s}",
+		 node, node, node, node + (changed ? other : 0), changed && other == 1 ? ", \"extra\"" : "", (node + other) % 4,
 		 changed      ? ", \"changed\": true, \"leases\": true"
 		 : other == 2 ? ", \"leases\": true"
 			      : "");
@@ -490,6 +490,9 @@ static void same_brains(const struct sw_brain *a, const struct sw_brain *b)
 	SAME(jobs.count);
 	SAME(nodes.count);
 	SAME(tenants.count);
+	SAME(gpu_types.count);
+	for (size_t t = 0; t < a->gpu_types.count; t++)
+		same_text(a->gpu_types.items[t], b->gpu_types.items[t]);
 	SAME(over_first);
 	SAME(over_last);
 	SAME(retries.count);
@@ -756,7 +759,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_brain_gpu), 264);
 	assert_int_equal(sizeof(struct sw_brain_node), 472);
 	assert_int_equal(sizeof(struct sw_lesson), 40);
-	assert_int_equal(sizeof(struct sw_brain), 3392);
+	assert_int_equal(sizeof(struct sw_brain), 3448);
 }
 
 int main(void)

@@ -90,6 +90,57 @@ static void test_restart(void **state)
 	sw_brain_free(loaded);
 }
 
+static void expect_type(const struct sw_brain *brain, uint32_t number, const char *name, uint32_t speed_milli, uint32_t busy_watts)
+{
+	struct sw_gpu_type type;
+	assert_true(sw_view_gpu_type(sw_engine_view(brain->engine), number, &type));
+	assert_string_equal(type.name, name);
+	assert_int_equal(type.speed_milli, speed_milli);
+	assert_int_equal(type.busy_watts, busy_watts);
+}
+
+/* Aim: nodes have types by what their drivers call their GPUs, and what the world says of these
+ * names holds from its record on, also after a restart. */
+static void test_gpu_types(void **state)
+{
+	struct desk *desk = *state;
+	struct sw_sync_gpu gpus[] = {{.uuid = "GPU-0", .name = "NVIDIA H200", .memory_bytes = UINT64_C(80) << 30},
+				     {.uuid = "GPU-1", .name = "NVIDIA H200", .memory_bytes = UINT64_C(80) << 30}};
+	const struct sw_sync_inventory inventory = {gpus, 2, 16, UINT64_C(64) << 30};
+	desk->inventory = &inventory;
+	desk_sync_and_drop(desk);
+	struct sw_node node;
+	sw_view_node(sw_engine_view(desk->brain->engine), (struct sw_node_id){0}, &node);
+	assert_int_equal(node.gpu_type, 1);
+	assert_int_equal(sw_view_gpu_types(sw_engine_view(desk->brain->engine)), 2);
+	expect_type(desk->brain, 0, "gpu", 1000, 0);
+	expect_type(desk->brain, 1, "NVIDIA H200", 1000, 0);
+	put_in_force(desk, "base: live\nname: mine\ngpu_types: {h200: {speed: 2, power: 700 W, models: {bert: 3}}}\n");
+	expect_type(desk->brain, 1, "NVIDIA H200", 2000, 700);
+	desk_submit(desk, "{\"command\": [\"x\"], \"model\": \"bert\"}");
+	struct sw_brain *loaded = NULL;
+	struct sw_pack pack = {0};
+	bool adopted = true;
+	sw_brain_save(desk->brain, &pack);
+	assert_int_equal(sw_brain_load(&desk->brain->config, pack.bytes, pack.size, &loaded, &adopted, NULL), 0);
+	assert_false(adopted);
+	expect_type(loaded, 1, "NVIDIA H200", 2000, 700);
+	const struct sw_job *job = sw_engine_job(loaded->engine, (struct sw_job_id){0});
+	assert_in_range(sw_job_type_speed_milli(sw_engine_view(loaded->engine), job, 1), 2990, 3010);
+	assert_int_equal(sw_job_type_speed_milli(sw_engine_view(loaded->engine), job, 0), 1000);
+	sw_pack_release(&pack);
+	sw_brain_free(loaded);
+	/* GPUs of two names have none in common. */
+	gpus[1].name = "NVIDIA A100";
+	gpus[1].uuid = "GPU-2";
+	desk_sync_and_drop(desk);
+	sw_view_node(sw_engine_view(desk->brain->engine), (struct sw_node_id){0}, &node);
+	assert_int_equal(node.gpu_type, 0);
+	put_in_force(desk, "base: live\nname: mine\n");
+	expect_type(desk->brain, 1, "NVIDIA H200", 1000, 0);
+	desk->inventory = NULL;
+}
+
 /* Time of a guaranteed job beside an opportunistic one, as it is predicted for people. */
 static uint32_t predict_gated(const struct sw_brain *brain)
 {
@@ -194,6 +245,10 @@ static void test_damaged(void **state)
 		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"quantum\": \"1s\"}}",
 		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"moves\": 0}}",
 		"{\"name\": \"m\", \"text\": \"\", \"terms\": {\"of tomorrow\": 1}}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {}, \"gpu_types\": {}}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {}, \"gpu_types\": [{\"name\": \"x\", \"speed_milli\": 0}]}",
+		"{\"name\": \"m\", \"text\": \"\", \"terms\": {}, \"gpu_types\": [{\"name\": \"x\", \"speed_milli\": 1000, \"busy_watts\": "
+		"-1}]}",
 	};
 	for (size_t b = 0; b < sizeof bodies / sizeof *bodies; b++) {
 		struct sw_err err = {0};
@@ -263,7 +318,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		DESK_TEST(test_engine_hears), DESK_TEST(test_stops),   DESK_TEST(test_restart),	     DESK_TEST(test_refused_after_restart),
 		DESK_TEST(test_refused),      DESK_TEST(test_damaged), DESK_TEST(test_earlier_rule), DESK_TEST(test_lessons_under_a_gate),
-		DESK_TEST(test_nodes_join),
+		DESK_TEST(test_nodes_join),   DESK_TEST(test_gpu_types),
 	};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
