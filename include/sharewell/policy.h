@@ -178,10 +178,12 @@ sw_ns sw_view_now(const struct sw_view *view);
 /* A running job may not be preempted before it ran this long; 0: at any moment. Where preemption
  * costs something, one that was preempted often is protected longer. */
 sw_ns sw_view_quantum(const struct sw_view *view);
-uint32_t sw_view_gpus(const struct sw_view *view);	/* on nodes that are up */
-uint32_t sw_view_gpus_free(const struct sw_view *view); /* held by no job */
-/* Of these, on which the job fits beside runs that are suspended there; of a job whose own run
- * is, those on which it is. */
+uint32_t sw_view_gpus(const struct sw_view *view); /* on nodes that are up */
+/* Held by no job, and not kept for one by now: see sw_plan_hold(). */
+uint32_t sw_view_gpus_free(const struct sw_view *view);
+/* Those that are free for this job without a lease: on which it fits beside runs that are suspended
+ * there; with those that are kept for it, and without those that will be kept for others. Of a job
+ * whose own run is suspended, those on which it is. */
 uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *job);
 
 /* What has happened since the last decision, while one is made: a set of these. What a decision
@@ -196,9 +198,10 @@ enum sw_view_change {
 	SW_CHANGE_ALARMS = 64,	    /* alarms rang */
 	SW_CHANGE_PROTECTION = 128, /* the last decision was answered SW_TOO_SOON: that may be over */
 	SW_CHANGE_LEASES = 512,	    /* leases ended */
+	SW_CHANGE_HOLDS = 1024,	    /* holds came into force, or ended without a start */
 	SW_CHANGE_LOSSES = 256,	    /* and some of those stopped by a failure, or by the loss of GPUs */
-	SW_CHANGE_ANSWERS = 1024,   /* solvers answered */
-	SW_CHANGE_ALL = 2047,	    /* after a change of policy, or of the world */
+	SW_CHANGE_ANSWERS = 2048,   /* solvers answered */
+	SW_CHANGE_ALL = 4095,	    /* after a change of policy, or of the world */
 	/* A job that found no place may find one now. */
 	SW_CHANGE_ROOM = SW_CHANGE_RELEASES | SW_CHANGE_CAPACITY,
 };
@@ -235,7 +238,7 @@ struct sw_node {
 	struct sw_node_id id;
 	uint32_t rack;
 	uint32_t gpus;
-	uint32_t gpus_free; /* held by no job */
+	uint32_t gpus_free; /* held by no job, and kept for none */
 	uint32_t cpus;
 	uint32_t cpus_free;
 	uint64_t memory_bytes;
@@ -270,7 +273,7 @@ struct sw_gpus {
 };
 
 /* What a GPU of a node has left for one more: its memory that is free; 0 too where the node is not
- * open or a resident holds all of the GPU. */
+ * open, the GPU is kept for a job by now, or a resident holds all of it. */
 uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu);
 /* Which jobs run on it, in id order: the `index`-th. NULL: there are no more. */
 const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index);
@@ -603,6 +606,38 @@ enum sw_answer sw_plan_stop(struct sw_plan *plan, const struct sw_job *job, enum
 /* Sets memory and compute of a job on each of its GPUs. Raising is refused
  * where others hold the rest. */
 enum sw_answer sw_plan_limit(struct sw_plan *plan, const struct sw_job *job, uint64_t gpu_memory_bytes, uint32_t compute_milli);
+
+/* GPUs that are kept for a job that waits. */
+struct sw_hold {
+	sw_ns from, to;
+	uint32_t gpus;
+};
+
+/* Keeps whole GPUs free for a waiting job, until `to`: from now on, or from a moment to come. The
+ * wish says which, by its `where` (a rule, a node, exact GPUs) and its `gpus`: at most `max_gpus`,
+ * and fewer than `min_gpus` too, for a gang that is not complete yet. NULL is the zero wish; its
+ * other fields are zero. SW_TIME_NEVER: until the job starts.
+ *
+ * From now on (`from` is now or earlier): they are free now, and no other job starts there. From a
+ * moment to come: until then others may start there with a lease that ends by then, if they may be
+ * stopped at its end whatever becomes known of them. SW_NO_ROOM: there are not so many such GPUs.
+ * For a moment to come, those of runs whose leases end by then count as free, and finding them
+ * costs a pass over all runs.
+ *
+ * A job that starts on as many GPUs as are held for it by now, where the cluster's rule says,
+ * starts on those; runs whose leases are over make way for it. Else they are among the free ones
+ * for it alone. Its start ends the hold; so do a release, `to`, another hold of the job, and the
+ * loss or closing of a node or GPU. Where the job waits on, `expired` tells of an end that the
+ * policy did not bring about. A hold is none of its tenant's quota. It is gone when the job is held
+ * back or changed by its user, or another policy takes over.
+ *
+ * `to` is 0: what is held for it is released. In one decision there are at most SW_HOLDS_AT_ONCE
+ * new holds, on as many nodes together as the cluster has GPUs; SW_NO_ROOM for those beyond. */
+#define SW_HOLDS_AT_ONCE 256u
+enum sw_answer sw_plan_hold(struct sw_plan *plan, const struct sw_job *job, const struct sw_wish *wish, sw_ns from, sw_ns to);
+/* What is held for a job; false: nothing is. */
+bool sw_job_hold(const struct sw_view *view, const struct sw_job *job, struct sw_hold *ret_hold);
+
 /* Runs the greedy decision over the policy's order: in order, a job that fits runs; for
  * preemptive orders, a job that is behind and in the way is preempted. It is what a policy
  * without `decide` gets. */
@@ -653,9 +688,9 @@ void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
 /* Walks the waiting jobs in the policy's order: the first call in a decision gives the first,
  * each other call the one after it, NULL ends the walk. With `skip_alike`, jobs that ask for the
  * same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where
- * there are quotas) are not given any more: what found no place for one finds none for them.
- * Costs what it gives, not the length of the queue. After sw_plan_by_order(): those that it left
- * waiting; not before it. */
+ * there are quotas) are not given any more: what found no place for one finds none for them. A job
+ * for which an earlier decision held GPUs is like no other. Costs what it gives, not the length of
+ * the queue. After sw_plan_by_order(): those that it left waiting; not before it. */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
 /* The same walk over those alone that are `fresh`, for decisions in which no other can find a
  * place; whoever is not costs nothing. In one decision, one walk or the other. */
@@ -790,7 +825,9 @@ struct sw_policy {
 	void (*freed)(struct sw_view *view, const struct sw_job *job);
 	void (*alarm)(struct sw_view *view, const struct sw_job *job);
 	void (*sampled)(struct sw_view *view, const struct sw_job *job, const struct sw_sample *sample); /* it runs */
-	void (*expired)(struct sw_view *view, const struct sw_job *job); /* its lease has ended; it runs on */
+	/* It runs: its lease has ended, and it runs on. It waits: what was held for it is not any
+	 * more. */
+	void (*expired)(struct sw_view *view, const struct sw_job *job);
 	void (*answered)(struct sw_view *view, const struct sw_solution *solution);
 
 	/* Makes the plan for this instant and returns when it wants to be called

@@ -44,6 +44,7 @@ int sw_charge_begin(struct sw_engine *engine, const struct sw_policy *policy, co
 	}
 	if (engine->presets != NULL)
 		sw_params_free(engine->presets);
+	sw_holds_drop(engine);
 	engine->presets = presets;
 	engine->params = params != NULL ? params : presets;
 	engine->policy = policy;
@@ -268,6 +269,7 @@ sw_ns sw_charge_decide(struct sw_engine *engine, size_t events)
 	}
 	sw_ns alarm = sw_alarms_next(engine), lease = sw_leases_next(engine);
 	alarm = lease < alarm ? lease : alarm;
+	alarm = engine->hold_at < alarm ? engine->hold_at : alarm;
 	wake_at = alarm < wake_at ? alarm : wake_at;
 	const char *stall = what_stalls(engine, wake_at, events);
 	if (stall != NULL && throw_out(engine, stall))

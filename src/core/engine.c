@@ -31,6 +31,7 @@ int sw_engine_make(const struct sw_engine_config *config, const struct sw_topolo
 	engine->log_hash = engine->command_hash = SW_HASH_START;
 	engine->policy = config->policy;
 	engine->order.seq = 1;
+	engine->hold_at = SW_TIME_NEVER;
 	sw_rng_seed(&engine->rng, config->seed);
 	if (sw_topology_copy(topology, &engine->topology) < 0 || sw_ledger_init(&engine->ledger, engine->topology) < 0 ||
 	    sw_ledger_init(&engine->empty, engine->topology) < 0)
@@ -69,6 +70,7 @@ void sw_engine_free(struct sw_engine *engine)
 	sw_heap_release(&engine->alarms);
 	sw_heap_release(&engine->latest);
 	sw_heap_release(&engine->leases);
+	sw_vec_free(&engine->holds);
 	sw_vec_free(&engine->tenants);
 	sw_order_release(&engine->order);
 	sw_vec_free(&engine->plan.entries);
@@ -147,7 +149,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (r == 0 && engine->policy->admit != NULL)
 		r = sw_vec_reserve(&engine->admissions, submits);
 	/* Each job that can only go on where it was has a lane of its own. */
-	size_t lanes = engine->order.lanes.count + engine->ruled + 2 * submits;
+	size_t lanes = engine->order.lanes.count + engine->ruled + 2 * submits + engine->holds.count + SW_HOLDS_AT_ONCE;
 	size_t changes = 0;
 	for (size_t e = 0; r == 0 && e < count; e++) {
 		changes += events[e].kind == SW_EV_CHANGE;
@@ -160,8 +162,9 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 		if (events[e].kind == SW_EV_NODE_ADD || events[e].kind == SW_EV_NODE_CHANGE || events[e].kind == SW_EV_QUOTA ||
 		    (engine->avoiders > 0 &&
 		     (events[e].kind == SW_EV_NODE_DOWN || events[e].kind == SW_EV_NODE_CLOSE || events[e].kind == SW_EV_GPUS_SHUT)))
-			lanes = 2 * (engine->known.count + submits);
+			lanes = 2 * (engine->known.count + submits) + SW_HOLDS_AT_ONCE;
 	}
+	r = r < 0 ? r : sw_engine_reserve_holds(engine);
 	if (r == 0 && (!sw_engine_grow_tenants(engine, tenants - 1) || sw_vec_reserve(&engine->order.lanes, lanes + 2 * changes) < 0))
 		r = SW_ENOMEM;
 	if (r < 0)
@@ -183,6 +186,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	}
 	sw_alarms_ring(engine);
 	sw_leases_expire(engine);
+	sw_holds_pass(engine);
 	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, 0};
 	return 0;
 }

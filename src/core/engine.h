@@ -28,7 +28,10 @@
  * 11. a policy's list leads from its first job to its last and back, and has no job that has ended;
  * 12. questions that are open are those of the policy in charge, by number, each within its bounds
  *     and with its own fingerprint;
- * 13. a job that neither runs nor stands is as it asked to be: it has no configuration.
+ * 13. a job that neither runs nor stands is as it asked to be: it has no configuration;
+ * 14. GPUs are held for jobs that wait, for no two of them at a time, on nodes that take jobs. A
+ *     run that is there has a lease that ends before the hold begins. The engine wakes when one
+ *     begins and ends.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H

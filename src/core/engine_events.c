@@ -262,6 +262,7 @@ static int node_down(struct sw_engine *engine, uint32_t node)
 {
 	if (node >= engine->topology->node_count || !engine->ledger.nodes[node].up)
 		return 0;
+	sw_holds_lose_at(engine, node, UINT64_MAX, NULL);
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (sw_ledger_touches(&engine->ledger, job->parts, node))
@@ -297,6 +298,8 @@ static int change_node(struct sw_engine *engine, uint32_t node, const struct sw_
 		return 0;
 	/* As with a node that is new. */
 	int r = sw_engine_reserve_change(engine, change, engine->known.count);
+	if (r == 0)
+		sw_holds_lose_at(engine, node, UINT64_MAX, NULL);
 	r = r < 0 ? r : sw_reshape_node(engine, node, change);
 	sw_tell_change(engine, SW_CHANGE_CAPACITY);
 	r = r < 0 ? r : sw_engine_recheck(engine, false);
@@ -365,6 +368,7 @@ static int apply_wish(struct sw_engine *engine, struct sw_core_job *job, const s
 	case SW_EV_CHANGE:
 		if (job->seen.state >= SW_JOB_RUNNING || job->home != SW_NO_PART)
 			return 0;
+		sw_hold_lose(engine, job);
 		return sw_change_job(engine, job, event->gpu_memory_bytes, event->avoid);
 	default:
 		assert(false); /* sw_engine_apply() knows them all */
@@ -440,12 +444,15 @@ static int apply_to_node(struct sw_engine *engine, uint32_t node, const struct s
 		return 0;
 	case SW_EV_NODE_CLOSE:
 	case SW_EV_NODE_OPEN:
+		if (event->kind == SW_EV_NODE_CLOSE)
+			sw_holds_lose_at(engine, node, UINT64_MAX, NULL);
 		if (is_known)
 			sw_ledger_set_closed(&engine->ledger, node, event->kind == SW_EV_NODE_CLOSE);
 		return event->kind == SW_EV_NODE_CLOSE ? sw_change_recheck(engine) : 0;
 	case SW_EV_NODE_CHANGE:
 		return change_node(engine, node, event->change);
 	case SW_EV_GPUS_SHUT:
+		sw_holds_lose_at(engine, node, event->mask, NULL);
 		if (is_known)
 			sw_ledger_set_shut(&engine->ledger, node, event->mask);
 		return sw_change_recheck(engine);

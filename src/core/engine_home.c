@@ -223,7 +223,11 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 		return;
 	uint32_t gpus = sw_ledger_count_gpus(ledger, job->home), parts = job->home;
 	sw_engine_rise(engine, job);
-	if (!sw_plan_home_is_free(engine, job) || !sw_engine_quota_allows(engine, &job->seen, gpus)) {
+	bool shaded = sw_shade_cast(engine, job, SW_TIME_NEVER);
+	bool free = sw_plan_home_is_free(engine, job);
+	if (shaded)
+		sw_shade_lift(engine);
+	if (!free || !sw_engine_quota_allows(engine, &job->seen, gpus)) {
 		sw_engine_stand(engine, job, parts);
 		return;
 	}
@@ -232,6 +236,7 @@ void sw_engine_stay(struct sw_engine *engine, struct sw_core_job *job, uint32_t 
 	bool resumes = job->seen.state == SW_JOB_SUSPENDED;
 	sw_ledger_take(ledger, parts, sw_share_of(&job->seen));
 	sw_engine_set_running(engine, job, gpus, parts);
+	sw_hold_lose(engine, job);
 	sw_engine_forget_home(engine, job);
 	sw_engine_relane(engine, job);
 	sw_engine_go_on(engine, job);

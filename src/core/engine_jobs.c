@@ -182,6 +182,7 @@ void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum s
 	sw_engine_count_rule(engine, &job->seen, false);
 	job->seen.state = (uint8_t)state;
 	job->seen.since = engine->now;
+	sw_hold_lose(engine, job);
 	sw_tell_ended(engine, job);
 	void *own = sw_job_state(&engine->view, &job->seen);
 	if (own != NULL)
@@ -196,6 +197,7 @@ void sw_engine_set_held(struct sw_engine *engine, struct sw_core_job *job)
 	job->seen.state = SW_JOB_HELD;
 	job->seen.since = engine->now;
 	job->held_next = false;
+	sw_hold_lose(engine, job);
 	sw_tell_change(engine, SW_CHANGE_RELEASES);
 }
 

@@ -20,7 +20,8 @@ int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t 
 	size_t touched = 2 * (size_t)gpus * SW_GPU_RESIDENTS_MAX;
 	/* Parts: one for each GPU at the most, old and new ones side by side; and one job at a
 	 * time on the empty cluster. */
-	if (sw_ledger_reserve_parts(&engine->ledger, 2 * gpus) < 0 || sw_ledger_reserve_parts(&engine->empty, gpus) < 0)
+	if (sw_ledger_reserve_parts(&engine->ledger, 2 * gpus + engine->hold_parts) < 0 ||
+	    sw_ledger_reserve_parts(&engine->empty, gpus) < 0)
 		return SW_ENOMEM;
 	touched = touched < jobs ? touched : jobs;
 	if (sw_order_reserve(engine, (uint32_t)touched, jobs, (uint32_t)engine->jobs.room) < 0 ||
@@ -28,6 +29,13 @@ int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t 
 	    sw_vec_reserve(&engine->commands, 3 * touched + jobs + SW_QUESTIONS_MAX) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
 		return SW_ENOMEM;
 	return 0;
+}
+
+int sw_engine_reserve_holds(struct sw_engine *engine)
+{
+	if (engine->holds.count > 0 && sw_ledger_reserve_parts(&engine->ledger, 3 * engine->topology->gpu_count + engine->hold_parts) < 0)
+		return SW_ENOMEM;
+	return sw_vec_reserve(&engine->holds, engine->holds.count + SW_HOLDS_AT_ONCE);
 }
 
 int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes)

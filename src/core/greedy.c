@@ -133,6 +133,15 @@ static void tail_pass(struct greedy *g, uint32_t id)
 	}
 }
 
+/* How many of those that are free for all a waiting job needs: what is held for it by now is its
+ * own. */
+static uint32_t need_of(const struct greedy *g, const struct sw_core_job *job)
+{
+	const struct sw_hold_row *hold = sw_hold_of(g->engine, job->seen.id.v);
+	uint32_t own = hold != NULL && hold->in_force ? sw_ledger_count_gpus(&g->engine->ledger, hold->parts) : 0;
+	return own < job->seen.gpus ? job->seen.gpus - own : 0;
+}
+
 /* How many GPUs are free once this job and all behind it that can be lifted are: those of a GPU
  * that is shared count with the one that goes last. */
 static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
@@ -161,6 +170,13 @@ static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
 
 /* ---- finding the first break */
 
+/* Of a lane for one job. */
+static uint32_t lane_need(struct greedy *g, const struct sw_lane *lane)
+{
+	const struct sw_core_job *job = job_at(g, lane->lone - 1);
+	return sw_plan_is_homebound(g->engine, job) ? lane->gpus : need_of(g, job);
+}
+
 static size_t gather(struct greedy *g)
 {
 	struct sw_order_book *book = &g->engine->order;
@@ -176,7 +192,8 @@ static size_t gather(struct greedy *g)
 			lane->blocked = true;
 			continue;
 		}
-		candidates[count++] = (struct sw_candidate){sw_order_rank(g->engine, lane->waiting.first), lane->gpus};
+		uint32_t need = lane->lone == 0 ? lane->gpus : lane_need(g, lane);
+		candidates[count++] = (struct sw_candidate){sw_order_rank(g->engine, lane->waiting.first), need};
 	}
 	for (size_t d = 0; d < book->dropped.count; d++) {
 		uint32_t id = book->dropped.items[d];
@@ -237,8 +254,8 @@ static void keep_lease(struct sw_engine *engine, struct sw_core_job *job)
 		job->seen.until = engine->plan.entries.items[job->plan_slot].until;
 }
 
-/* Where the rule says, or anywhere where that is a wish only. */
-static bool place(struct greedy *g, struct sw_core_job *job)
+/* Where the rule says, or anywhere where that is a wish only; in the ledger as it is seen. */
+static bool place_as_seen(struct greedy *g, struct sw_core_job *job)
 {
 	struct sw_engine *engine = g->engine;
 	if (g->rule != NULL && !job->ranks_as_running)
@@ -249,6 +266,36 @@ static bool place(struct greedy *g, struct sw_core_job *job)
 	if (answer == SW_YES)
 		keep_lease(engine, job);
 	return answer == SW_YES;
+}
+
+/* The same where the rule says, when all are laid out anew. */
+static bool place_anew_as_seen(struct greedy *g, struct sw_core_job *job)
+{
+	struct sw_engine *engine = g->engine;
+	if (sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement) != SW_YES)
+		return false;
+	keep_lease(engine, job);
+	return true;
+}
+
+/* It may see its own hold, and where it goes on with its lease, GPUs that are held for others only
+ * after that. Else what is held for any job is closed. */
+static bool place_by(struct greedy *g, struct sw_core_job *job, bool (*put)(struct greedy *, struct sw_core_job *))
+{
+	if (g->one != NULL || !g->engine->shade.on)
+		return put(g, job);
+	bool runs_on = job->ranks_as_running && job->plan_slot != SW_NO_SLOT;
+	sw_shade_lift(g->engine);
+	sw_shade_cast(g->engine, job, runs_on ? g->engine->plan.entries.items[job->plan_slot].until : SW_TIME_NEVER);
+	bool placed = put(g, job);
+	sw_shade_lift(g->engine);
+	sw_shade_cast(g->engine, NULL, SW_TIME_NEVER);
+	return placed;
+}
+
+static bool place(struct greedy *g, struct sw_core_job *job)
+{
+	return place_by(g, job, place_as_seen);
 }
 
 /* While jobs are only counted, quotas must count them too. */
@@ -419,7 +466,7 @@ enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job
 		g.marks = SW_MARK_YIELDS;
 	else if (sparing && !engine->config.terms.keeps_state)
 		g.marks = SW_MARK_YIELDS | SW_MARK_KEEPS;
-	struct sw_candidate wanted = {sw_order_rank(engine, job->seen.id.v), job->seen.gpus};
+	struct sw_candidate wanted = {sw_order_rank(engine, job->seen.id.v), need_of(&g, job)};
 	g.one = &wanted.rank;
 	bool fits = make_room(&g, &wanted);
 	for (size_t i = book->scratch.count; i-- > 0;) {
@@ -433,19 +480,27 @@ enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job
 
 /* ---- orders without preemption: only the waiting ones compete */
 
-/* Where the first job that does not fit blocks, those behind it whose runs stand on GPUs go on all
- * the same: it may wait for what they hold. */
+/* Where the first job that does not fit blocks, those behind it go on all the same whose runs stand
+ * on GPUs, or for which enough are held: it may wait for what they have. */
+static bool passes_head(struct greedy *g, const struct sw_lane *lane)
+{
+	const struct sw_core_job *job = lane->lone != 0 ? job_at(g, lane->lone - 1) : NULL;
+	return job != NULL && (sw_plan_is_homebound(g->engine, job) || sw_hold_suffices(g->engine, job, job->seen.gpus));
+}
+
 static void start_in_order(struct greedy *g)
 {
 	struct sw_order_book *book = &g->engine->order;
-	bool only_standing = false;
-	while (free_gpus(g) > 0 && (!only_standing || g->engine->standers > 0)) {
+	bool only_standing = false, held = g->engine->holds.count > 0;
+	while ((free_gpus(g) > 0 || held) && (!only_standing || g->engine->standers > 0 || held)) {
 		struct sw_rank head;
 		bool found = false;
 		for (size_t l = 0; l < book->lanes.count; l++) {
 			struct sw_lane *lane = &book->lanes.items[l];
-			if (lane->blocked || lane->waiting.first == SW_OSET_NONE ||
-			    (lane->gpus > free_gpus(g) && !book->rule->head_blocks) || (only_standing && lane->lone == 0))
+			if (lane->blocked || lane->waiting.first == SW_OSET_NONE || (only_standing && !passes_head(g, lane)))
+				continue;
+			uint32_t need = lane->lone == 0 ? lane->gpus : lane_need(g, lane);
+			if (need > free_gpus(g) && !book->rule->head_blocks)
 				continue;
 			struct sw_rank rank = sw_order_rank(g->engine, lane->waiting.first);
 			if (!found || sw_rank_before(&rank, &head))
@@ -518,17 +573,14 @@ static void rebuild(struct greedy *g)
 			lane->cursor_waiting = sw_oset_next(&book->links, head.job);
 		if (job->seen.state == SW_JOB_RUNNING)
 			continue; /* protected: it stayed */
-		if (lane->blocked || !sw_engine_quota_allows(engine, &job->seen, job->seen.gpus) ||
-		    sw_plan_put(&engine->plan, job, job->seen.gpus, engine->config.placement) != SW_YES) {
+		if (lane->blocked || !sw_engine_quota_allows(engine, &job->seen, job->seen.gpus) || !place_by(g, job, place_anew_as_seen)) {
 			lane->blocked = true;
 			lane->cursor_waiting = SW_OSET_NONE; /* none behind it fits either */
-		} else {
-			keep_lease(engine, job);
 		}
 	}
 }
 
-void sw_greedy_decide(struct sw_engine *engine)
+static void decide(struct sw_engine *engine)
 {
 	struct sw_order_book *book = &engine->order;
 	const struct sw_order *rule = book->rule;
@@ -538,7 +590,7 @@ void sw_greedy_decide(struct sw_engine *engine)
 	struct greedy g = {
 		.engine = engine,
 		.by_count = (placement->counts_only || sw_order_takes_any_place(engine)) && !book->uneven &&
-			    engine->ledger.gpus_shared == 0 && engine->standers == 0,
+			    engine->ledger.gpus_shared == 0 && engine->standers == 0 && engine->holds.count == 0,
 		.free = engine->ledger.gpus_free,
 		.marks = engine->ruled > 0 ? SW_MARK_STOPS : 0,
 	};
@@ -562,4 +614,16 @@ void sw_greedy_decide(struct sw_engine *engine)
 	}
 	if (g.by_count)
 		place_chosen(&g);
+}
+
+void sw_greedy_decide(struct sw_engine *engine)
+{
+	bool shaded = sw_shade_cast(engine, NULL, SW_TIME_NEVER);
+	decide(engine);
+	if (!shaded)
+		return;
+	sw_shade_lift(engine);
+	/* What those that started have left of their holds is for the next decision. */
+	if (sw_holds_end_of_starters(engine))
+		sw_plan_again(&engine->plan);
 }

@@ -44,10 +44,10 @@ static uint32_t count_free_for(const struct sw_ledger *ledger, uint32_t node, st
 	return (uint32_t)__builtin_popcountll(part.mask);
 }
 
-uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *seen)
+/* In the ledger as the job may see it. */
+static uint32_t gpus_free_for(const struct sw_view *view, const struct sw_job *seen, const struct sw_core_job *job)
 {
 	const struct sw_ledger *ledger = view->ledger;
-	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
 	uint32_t free = ledger->gpus_free, at_home = 0;
 	if (job != NULL && sw_plan_is_homebound(view->engine, job)) {
 		for (uint32_t p = job->home; p != SW_NO_PART; p = ledger->parts[p].next)
@@ -58,6 +58,16 @@ uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *
 	     node = sw_bitmap_next(&ledger->standing, node + 1))
 		if (ledger->nodes[node].up && !ledger->nodes[node].closed)
 			free -= (uint32_t)__builtin_popcountll(ledger->nodes[node].free) - count_free_for(ledger, node, sw_share_of(seen));
+	return free;
+}
+
+uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *seen)
+{
+	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
+	bool shaded = sw_shade_cast(view->engine, job, SW_TIME_NEVER);
+	uint32_t free = gpus_free_for(view, seen, job);
+	if (shaded)
+		sw_shade_lift(view->engine);
 	return free;
 }
 
@@ -81,13 +91,11 @@ static size_t home_of(const struct sw_ledger *ledger, const struct sw_core_job *
 	return count;
 }
 
-size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen, uint32_t below_milli, struct sw_gpus *ret_where,
-			  size_t max)
+static size_t least_used(const struct sw_view *view, const struct sw_core_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
+			 size_t max)
 {
 	const struct sw_ledger *ledger = view->ledger;
-	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
-	if (job == NULL)
-		return 0;
+	const struct sw_job *seen = &job->seen;
 	uint32_t end = ledger->topology->node_count, missing = seen->gpus;
 	struct sw_share share = sw_share_of(seen);
 	size_t count = 0;
@@ -114,4 +122,17 @@ size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen,
 		count = add_gpus(ret_where, count, max, node, UINT64_C(1) << (gpu - ledger->nodes[node].first_gpu));
 	}
 	return missing == 0 && count <= max ? count : 0;
+}
+
+size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *seen, uint32_t below_milli, struct sw_gpus *ret_where,
+			  size_t max)
+{
+	const struct sw_core_job *job = sw_engine_own(view->engine, seen);
+	if (job == NULL)
+		return 0;
+	bool shaded = sw_shade_cast(view->engine, job, SW_TIME_NEVER);
+	size_t count = least_used(view, job, below_milli, ret_where, max);
+	if (shaded)
+		sw_shade_lift(view->engine);
+	return count;
 }

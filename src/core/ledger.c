@@ -127,7 +127,7 @@ void sw_ledger_set_up(struct sw_ledger *ledger, uint32_t node, bool up)
 	if (up) {
 		n->free = 0;
 		for (uint32_t g = 0; g < shape->gpus; g++)
-			if (ledger->gpus[n->first_gpu + g].residents == 0 && !ledger->gpus[n->first_gpu + g].shut)
+			if (sw_gpu_is_free(&ledger->gpus[n->first_gpu + g]))
 				n->free |= UINT64_C(1) << g;
 		ledger->gpus_up += shape->gpus;
 	} else {
@@ -149,7 +149,7 @@ void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed)
 	ledger->nodes_closed += closed ? 1 : -1u;
 }
 
-bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts)
+bool sw_ledger_touches_shut(const struct sw_ledger *ledger, uint32_t parts)
 {
 	if (ledger->nodes_closed == 0 && ledger->gpus_shut == 0)
 		return false;
@@ -159,6 +159,14 @@ bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts)
 			return true;
 	}
 	return false;
+}
+
+bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts)
+{
+	for (uint32_t p = ledger->gpus_kept > 0 ? parts : SW_NO_PART; p != SW_NO_PART; p = ledger->parts[p].next)
+		if ((ledger->nodes[ledger->parts[p].node].kept & ledger->parts[p].mask) != 0)
+			return true;
+	return sw_ledger_touches_shut(ledger, parts);
 }
 
 void sw_ledger_move_bucket(struct sw_ledger *ledger, uint32_t node, uint64_t free_before)
@@ -172,7 +180,7 @@ void sw_ledger_move_bucket(struct sw_ledger *ledger, uint32_t node, uint64_t fre
 	ledger->gpus_free += after - before;
 }
 
-/* ---- nodes that change */
+/* ---- GPUs that are shut */
 
 void sw_ledger_set_shut(struct sw_ledger *ledger, uint32_t node, uint64_t mask)
 {
@@ -187,12 +195,43 @@ void sw_ledger_set_shut(struct sw_ledger *ledger, uint32_t node, uint64_t mask)
 		gpu->shut = !gpu->shut;
 		if (sw_gpu_takes_more(gpu))
 			sw_bitmap_add(&ledger->by_use[sw_gpu_use_step(gpu)], g);
-		n->free = gpu->residents == 0 && !gpu->shut ? n->free | bit : n->free & ~bit;
+		n->free = sw_gpu_is_free(gpu) ? n->free | bit : n->free & ~bit;
 		ledger->gpus_shut += gpu->shut ? 1 : -1u;
 	}
 	n->shut ^= other;
 	sw_ledger_move_bucket(ledger, node, before);
 }
+
+/* ---- GPUs that are kept */
+
+static void keep_gpu(struct sw_ledger *ledger, struct sw_ledger_node *n, uint32_t g, bool in)
+{
+	struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
+	uint64_t bit = UINT64_C(1) << g;
+	assert(in || gpu->kept > 0);
+	if (sw_gpu_takes_more(gpu))
+		sw_bitmap_remove(&ledger->by_use[sw_gpu_use_step(gpu)], n->first_gpu + g);
+	ledger->gpus_kept -= gpu->kept > 0;
+	gpu->kept += in ? 1 : UINT32_MAX;
+	ledger->gpus_kept += gpu->kept > 0;
+	if (sw_gpu_takes_more(gpu))
+		sw_bitmap_add(&ledger->by_use[sw_gpu_use_step(gpu)], n->first_gpu + g);
+	n->kept = gpu->kept > 0 ? n->kept | bit : n->kept & ~bit;
+	n->free = sw_gpu_is_free(gpu) ? n->free | bit : n->free & ~bit;
+}
+
+void sw_ledger_keep(struct sw_ledger *ledger, uint32_t parts, bool in)
+{
+	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
+		struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
+		uint64_t before = n->free;
+		for (uint64_t rest = ledger->parts[p].mask; rest != 0; rest &= rest - 1)
+			keep_gpu(ledger, n, (uint32_t)__builtin_ctzll(rest), in);
+		sw_ledger_move_bucket(ledger, ledger->parts[p].node, before);
+	}
+}
+
+/* ---- nodes that change */
 
 /* Puts all GPUs from this one on where their use lets them be found, or takes them out. */
 static void list_by_use(struct sw_ledger *ledger, uint32_t from, uint32_t end, bool in)
@@ -206,7 +245,7 @@ void sw_ledger_change_node(struct sw_ledger *ledger, uint32_t node, uint32_t gpu
 {
 	const struct sw_topology_node *shape = &ledger->topology->nodes[node];
 	struct sw_ledger_node *n = &ledger->nodes[node];
-	assert(!n->up && n->homes == 0 && n->standing == 0 && n->yielding == 0 && n->shut == 0);
+	assert(!n->up && n->homes == 0 && n->standing == 0 && n->yielding == 0 && n->shut == 0 && n->kept == 0);
 	/* Those of the nodes behind it stay next to it. */
 	uint32_t end = ledger->topology->gpu_count, before = n->first_gpu + gpus_before, after = n->first_gpu + shape->gpus;
 	uint32_t end_before = end + gpus_before - shape->gpus;

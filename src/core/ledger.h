@@ -16,12 +16,12 @@
  *  3. CPUs and host memory held on a node are at most what the node has, those of runs that
  *     stand there included. Host memory that a job asked for limits newcomers only on nodes
  *     where a run is suspended;
- *  4. a GPU is free exactly when it has no resident and is not shut; a node is in exactly one
- *     bucket, that of its free GPUs, while it is up and open, and in none otherwise; free GPUs of a
- *     closed node are in no total;
+ *  4. a GPU is free exactly when it has no resident and is neither shut nor kept; a node is in
+ *     exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise;
+ *     free GPUs of a closed node are in no total;
  *  5. no part names a GPU that the node does not have;
  *  6. the residents of a GPU are listed on it, and it is found by their use exactly while it has
- *     some, could take one more and is not shut.
+ *     some, could take one more and is neither shut nor kept.
  */
 #ifndef SW_CORE_LEDGER_H
 #define SW_CORE_LEDGER_H
@@ -66,6 +66,7 @@ struct sw_gpu {
 	uint32_t standing;		    /* of those, whose runs stand there */
 	uint32_t standing_held;		    /* of those, whose memory is there too */
 	uint32_t node;
+	uint32_t kept;		     /* how many holds keep it for a job */
 	uint16_t compute_held_milli; /* of guaranteed residents */
 	uint16_t use_milli;	     /* of all residents */
 	uint8_t residents;
@@ -76,8 +77,9 @@ struct sw_gpu {
 };
 
 struct sw_ledger_node {
-	uint64_t free;	   /* mask of GPUs with no resident that are not shut */
+	uint64_t free;	   /* mask of GPUs with no resident that are neither shut nor kept */
 	uint64_t shut;	   /* mask of GPUs that take no job */
+	uint64_t kept;	   /* mask of GPUs that are kept for a job, and take no other */
 	uint64_t yielding; /* mask of GPUs with residents, none of them guaranteed */
 	uint64_t homes;	   /* mask of GPUs that jobs would like to come back to */
 	uint64_t hidden;   /* of these, the free ones, while homes are hidden */
@@ -114,6 +116,7 @@ struct sw_ledger {
 	uint32_t gpus_shared;	/* with several residents */
 	uint32_t nodes_closed;
 	uint32_t gpus_shut; /* on nodes that are down too */
+	uint32_t gpus_kept; /* the same */
 	uint32_t spot_serial;
 	uint32_t bucket_count; /* one more than the GPUs of the largest node that was reserved for */
 };
@@ -200,7 +203,11 @@ void sw_ledger_set_closed(struct sw_ledger *ledger, uint32_t node, bool closed);
 /* Shut: these GPUs of the node, and no others, are neither counted nor found. Holdings on them
  * stay, and may be given back and taken again. */
 void sw_ledger_set_shut(struct sw_ledger *ledger, uint32_t node, uint64_t mask);
-/* Whether some of these parts are on a closed node, or on GPUs that are shut. */
+/* One hold more keeps these GPUs for a job, or one less. Those that are kept are neither counted
+ * nor found, as if they were shut. */
+void sw_ledger_keep(struct sw_ledger *ledger, uint32_t parts, bool in);
+/* Whether some of these parts are on a closed node, or on GPUs that are shut; or that are kept. */
+bool sw_ledger_touches_shut(const struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
 
 /* As if opportunistic jobs held nothing: their GPUs, CPUs and host memory are counted and found as

@@ -19,9 +19,10 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 	const struct sw_ledger_node *a = &ledger->nodes[n], *b = &derived->nodes[n];
 	const struct sw_topology_node *shape = &ledger->topology->nodes[n];
 	if (a->free != b->free || a->cpus_free != b->cpus_free || a->memory_free_bytes != b->memory_free_bytes || a->up != b->up ||
-	    a->closed != b->closed || a->shut != b->shut || a->yielding != b->yielding || a->cpus_yielding != b->cpus_yielding ||
-	    a->memory_yielding_bytes != b->memory_yielding_bytes || a->asked_bytes != b->asked_bytes ||
-	    a->asked_yielding_bytes != b->asked_yielding_bytes || sw_bitmap_has(&ledger->yielding, n) != (a->yielding != 0))
+	    a->closed != b->closed || a->shut != b->shut || a->kept != b->kept || a->yielding != b->yielding ||
+	    a->cpus_yielding != b->cpus_yielding || a->memory_yielding_bytes != b->memory_yielding_bytes ||
+	    a->asked_bytes != b->asked_bytes || a->asked_yielding_bytes != b->asked_yielding_bytes ||
+	    sw_bitmap_has(&ledger->yielding, n) != (a->yielding != 0))
 		return sw_err_set(err, SW_EBUG, "ledger invariant 4: node %u does not match its holdings", n);
 	if (a->cpus_free > shape->cpus || a->memory_free_bytes > shape->memory_bytes)
 		return sw_err_set(err, SW_EBUG, "ledger invariant 3: node %u gave away more CPUs or memory than it has", n);
@@ -35,7 +36,8 @@ static int compare_node(const struct sw_ledger *ledger, const struct sw_ledger *
 		const struct sw_gpu *x = &ledger->gpus[a->first_gpu + g], *y = &derived->gpus[b->first_gpu + g];
 		if (x->memory_held_bytes != y->memory_held_bytes || x->compute_held_milli != y->compute_held_milli ||
 		    x->residents != y->residents || x->standing_bytes != y->standing_bytes || x->rest_bytes != y->rest_bytes ||
-		    x->standing != y->standing || x->standing_held != y->standing_held || x->rest_held != y->rest_held)
+		    x->standing != y->standing || x->standing_held != y->standing_held || x->rest_held != y->rest_held ||
+		    x->kept != y->kept)
 			return sw_err_set(err, SW_EBUG, "ledger: GPU %u of node %u does not match its holdings", g, n);
 		if (x->use_milli != y->use_milli || x->guaranteed != y->guaranteed ||
 		    memcmp(x->who, y->who, x->residents * sizeof x->who[0]) != 0 || !is_found(ledger, a->first_gpu + g))
@@ -61,7 +63,8 @@ int sw_ledger_matches(const struct sw_ledger *ledger, const struct sw_ledger *de
 	}
 	if (ledger->gpus_free != derived->gpus_free || ledger->gpus_up != derived->gpus_up ||
 	    ledger->nodes_closed != derived->nodes_closed || ledger->gpus_shut != derived->gpus_shut ||
-	    ledger->gpus_yielding != derived->gpus_yielding || ledger->gpus_shared != derived->gpus_shared)
+	    ledger->gpus_kept != derived->gpus_kept || ledger->gpus_yielding != derived->gpus_yielding ||
+	    ledger->gpus_shared != derived->gpus_shared)
 		return sw_err_set(err, SW_EBUG, "ledger: totals do not match the nodes");
 	return 0;
 }

@@ -62,7 +62,7 @@ static void hold_part(struct sw_ledger *ledger, const struct sw_part *part, stru
 		const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + g];
 		uint64_t bit = UINT64_C(1) << g;
 		seat(ledger, n->first_gpu + g, share, bytes, in);
-		n->free = gpu->residents == 0 && !gpu->shut ? n->free | bit : n->free & ~bit;
+		n->free = sw_gpu_is_free(gpu) ? n->free | bit : n->free & ~bit;
 		n->yielding = gpu->residents > 0 && gpu->guaranteed == 0 ? n->yielding | bit : n->yielding & ~bit;
 	}
 	ledger->gpus_yielding += (uint32_t)__builtin_popcountll(n->yielding) - (uint32_t)__builtin_popcountll(yielded);
@@ -132,7 +132,7 @@ static uint64_t could_have(const struct sw_ledger *ledger, uint32_t node, struct
 {
 	const struct sw_ledger_node *n = &ledger->nodes[node];
 	uint64_t mask = 0;
-	for (uint64_t rest = n->yielding & ~n->shut; rest != 0; rest &= rest - 1)
+	for (uint64_t rest = n->yielding & ~n->shut & ~n->kept; rest != 0; rest &= rest - 1)
 		if (sw_gpu_would_fit(&ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)], &ledger->topology->nodes[node], share))
 			mask |= rest & (~rest + 1);
 	return mask;

@@ -62,7 +62,12 @@ static inline uint32_t sw_gpu_use_step(const struct sw_gpu *gpu)
 
 static inline bool sw_gpu_takes_more(const struct sw_gpu *gpu)
 {
-	return gpu->residents > 0 && gpu->residents < SW_GPU_RESIDENTS_MAX && !gpu->whole && !gpu->shut;
+	return gpu->residents > 0 && gpu->residents < SW_GPU_RESIDENTS_MAX && !gpu->whole && !gpu->shut && gpu->kept == 0;
+}
+
+static inline bool sw_gpu_is_free(const struct sw_gpu *gpu)
+{
+	return gpu->residents == 0 && !gpu->shut && gpu->kept == 0;
 }
 
 /* One of the free parts, with no next; SW_NO_PART: out of memory (ledger_parts.c). */

@@ -102,10 +102,10 @@ bool sw_ledger_is_free(const struct sw_ledger *ledger, uint32_t parts)
 {
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next) {
 		const struct sw_ledger_node *n = &ledger->nodes[ledger->parts[p].node];
-		/* One that is shut may have no resident either. */
+		/* One that is shut or kept may have no resident either. */
 		for (uint64_t rest = ledger->parts[p].mask & ~n->free; rest != 0; rest &= rest - 1) {
 			const struct sw_gpu *gpu = &ledger->gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
-			if (!gpu->shut || gpu->residents > 0)
+			if ((!gpu->shut && gpu->kept == 0) || gpu->residents > 0)
 				return false;
 		}
 	}

@@ -93,7 +93,10 @@ const char *sw_engine_move_obstacle(const struct sw_engine *engine, struct sw_jo
 	const struct sw_core_job *job = &engine->jobs.items[id.v];
 	uint32_t parts = job->seen.state == SW_JOB_RUNNING ? job->parts : SW_NO_PART;
 	bool same_node = to.node.v == SW_NO_NODE.v && parts != SW_NO_PART;
-	return find_obstacle(engine, job, parts, same_node ? engine->ledger.parts[parts].node : to.node.v, to.mask);
+	uint32_t node = same_node ? engine->ledger.parts[parts].node : to.node.v;
+	const char *obstacle = find_obstacle(engine, job, parts, node, to.mask);
+	bool held = obstacle == NULL && sw_hold_closes(engine, job, node, to.mask, job->seen.until);
+	return held ? "one of these GPUs is held for another job" : obstacle;
 }
 
 /* Whether another job of the plan leaves some of these GPUs. The two could wait for each other.
@@ -270,6 +273,7 @@ void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job, uint64
 			return;
 		}
 		job->came_at = 0; /* it never left them */
+		sw_holds_lose_at(engine, engine->ledger.parts[job->parts].node, mask, job);
 		command_move(engine, job, SW_REASON_BOUNCED);
 		return;
 	}

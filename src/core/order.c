@@ -42,6 +42,11 @@ void sw_order_release(struct sw_order_book *book)
 	sw_vec_free(&book->tails);
 }
 
+uint32_t sw_order_lone(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	return sw_plan_is_homebound(engine, job) || sw_hold_of(engine, job->seen.id.v) != NULL ? job->seen.id.v + 1 : 0;
+}
+
 static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_core_job *own)
 {
 	const struct sw_job *job = &own->seen;
@@ -50,11 +55,11 @@ static struct sw_lane lane_for(const struct sw_engine *engine, const struct sw_c
 		.cpus = own->asked_cpus,
 		.host_memory_bytes = own->asked_host_bytes,
 		.avoid = own->avoid,
-		.lone = sw_plan_is_homebound(engine, own) ? job->id.v + 1 : 0,
+		.lone = sw_order_lone(engine, own),
 		.running = sw_oset_empty(),
 		.waiting = sw_oset_empty(),
 	};
-	if (lane.lone != 0)
+	if (sw_plan_is_homebound(engine, own))
 		lane.gpus = sw_ledger_count_gpus(&engine->ledger, own->home);
 	/* A whole GPU is large enough for most: then how much of it a job uses does
 	 * not matter to its place. */
@@ -121,7 +126,7 @@ int sw_order_assign_lane(struct sw_engine *engine, struct sw_core_job *job)
 	*lane = wanted;
 	lane->members = 1;
 	/* A count of free GPUs says too little where some of them are no good. */
-	book->uneven |= wanted.gpu_memory_bytes > 0 || wanted.avoid != UINT32_MAX || wanted.lone != 0;
+	book->uneven |= wanted.gpu_memory_bytes > 0 || wanted.avoid != UINT32_MAX || sw_plan_is_homebound(engine, job);
 	job->lane = (uint32_t)(lane - book->lanes.items);
 	return 0;
 }
@@ -221,11 +226,25 @@ int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job)
 
 int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job)
 {
-	uint32_t lone = sw_plan_is_homebound(engine, job) ? job->seen.id.v + 1 : 0;
-	if (engine->order.lanes.items[job->lane].lone == lone)
+	if (engine->order.lanes.items[job->lane].lone == sw_order_lone(engine, job))
 		return 0;
 	sw_order_leave_lane(engine, job);
 	return sw_order_assign_lane(engine, job);
+}
+
+void sw_order_move_lane(struct sw_engine *engine, struct sw_core_job *job)
+{
+	const struct sw_oset_link place = engine->order.links.items[job->seen.id.v];
+	enum sw_order_set set = job->order_set;
+	if (engine->order.lanes.items[job->lane].lone == sw_order_lone(engine, job))
+		return;
+	take_out(engine, job);
+	sw_order_leave_lane(engine, job);
+	int r = sw_order_assign_lane(engine, job);
+	assert(r == 0); /* reserved by the step */
+	(void)r;
+	if (set != SW_ORDER_NOWHERE)
+		sw_order_list(engine, job, set, place.key, place.stamp);
 }
 
 static void mark_fresh(struct sw_engine *engine, struct sw_core_job *job)

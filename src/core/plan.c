@@ -19,6 +19,7 @@ void sw_plan_reset(struct sw_plan *plan)
 	plan->entries.count = 0;
 	plan->walks = false;
 	plan->again = false;
+	plan->holds_made = plan->hold_parts_made = 0;
 	plan->wake_at = SW_TIME_NEVER;
 	plan->protected_until = SW_TIME_NEVER;
 }
@@ -40,6 +41,9 @@ void *sw_plan_scratch(struct sw_plan *plan)
 
 void sw_plan_by_order(struct sw_plan *plan)
 {
+	/* After a walk over the order jobs stay in their lanes. */
+	if (!plan->walks)
+		sw_holds_settle(plan->engine);
 	sw_greedy_decide(plan->engine);
 }
 

@@ -47,7 +47,7 @@ enum sw_answer sw_plan_join(struct sw_plan *plan, struct sw_core_job *job, const
 
 /* ---- on GPUs of the policy's choice */
 
-static bool is_mask_of(const struct sw_topology *topology, const struct sw_gpus *gpus)
+bool sw_plan_is_mask(const struct sw_topology *topology, const struct sw_gpus *gpus)
 {
 	if (gpus->node.v >= topology->node_count || gpus->mask == 0)
 		return false;
@@ -58,7 +58,7 @@ static bool is_mask_of(const struct sw_topology *topology, const struct sw_gpus 
 bool sw_plan_is_open(const struct sw_ledger *ledger, uint32_t node, uint64_t mask, const struct sw_core_job *job)
 {
 	const struct sw_ledger_node *n = &ledger->nodes[node];
-	return n->up && !n->closed && (n->shut & mask) == 0 && node != job->avoid;
+	return n->up && !n->closed && ((n->shut | n->kept) & mask) == 0 && node != job->avoid;
 }
 
 bool sw_plan_gather_at(struct sw_engine *engine, const struct sw_core_job *job, const struct sw_gpus *where, size_t count,

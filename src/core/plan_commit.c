@@ -142,6 +142,7 @@ void sw_plan_commit(struct sw_plan *plan)
 				(struct sw_command){.kind = SW_CMD_LIMIT, .job = job->seen.id.v, .epoch = job->epoch, .parts = job->parts});
 	}
 	sw_order_settle(engine);
+	sw_holds_settle(engine);
 	for (size_t e = 0; e < plan->entries.count; e++) {
 		struct sw_core_job *job = &engine->jobs.items[plan->entries.items[e].before.id.v];
 		assert(job->seen.state != SW_JOB_RUNNING ||

@@ -51,7 +51,7 @@ static struct sw_core_job *in_the_way(struct sw_engine *engine, const struct sw_
 }
 
 /* Puts back the jobs that were preempted for a job that does not start after all. */
-static void put_lifted_back(struct sw_plan *plan)
+void sw_plan_put_lifted_back(struct sw_plan *plan)
 {
 	for (size_t i = plan->lifted.count; i-- > 0;)
 		(void)sw_plan_put_back(plan, &plan->engine->jobs.items[plan->lifted.items[i]]);
@@ -82,7 +82,7 @@ static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct
 		}
 	}
 	if (answer != SW_YES)
-		put_lifted_back(plan);
+		sw_plan_put_lifted_back(plan);
 	return answer;
 }
 
@@ -133,12 +133,14 @@ enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, u
 	uint32_t parts;
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
+	if (sw_hold_suffices(engine, job, gpus) && where.rule == engine->config.placement && sw_plan_put_held(plan, job, gpus) == SW_YES)
+		return SW_YES;
 	uint32_t stood = sw_plan_rise(plan, job);
 	enum sw_answer answer = find_over(plan, job, gpus, where, &parts);
 	if (answer == SW_YES)
 		answer = sw_plan_settle(plan, job, gpus, parts);
 	if (answer != SW_YES)
-		put_lifted_back(plan);
+		sw_plan_put_lifted_back(plan);
 	return sw_plan_stand_unless(plan, job, stood, answer);
 }
 
@@ -192,7 +194,7 @@ static enum sw_answer upgrade_elsewhere(struct sw_plan *plan, struct sw_core_job
 			sw_plan_let_go(plan, job, held.parts);
 		return SW_YES;
 	}
-	put_lifted_back(plan);
+	sw_plan_put_lifted_back(plan);
 	job->seen.job_class = held.seen.job_class;
 	sw_ledger_take(&engine->ledger, held.parts, old);
 	sw_engine_set_running(engine, job, held.seen.gpus_held, held.parts);

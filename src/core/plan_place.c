@@ -132,9 +132,17 @@ enum sw_answer sw_plan_put_at(struct sw_plan *plan, struct sw_core_job *job, uin
 		gpus = sw_ledger_count_gpus(&engine->ledger, job->home);
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
+	enum sw_answer held = SW_NO_ROOM;
+	if (where.rule == engine->config.placement && sw_hold_suffices(engine, job, gpus))
+		held = sw_plan_put_held(plan, job, gpus);
+	if (held == SW_YES)
+		return SW_YES;
 	uint32_t stood = sw_plan_rise(plan, job);
 	bool found = sw_plan_find(plan, job, gpus, where, &parts);
-	return sw_plan_stand_unless(plan, job, stood, found ? sw_plan_settle(plan, job, gpus, parts) : SW_NO_ROOM);
+	enum sw_answer answer = found ? sw_plan_settle(plan, job, gpus, parts) : SW_NO_ROOM;
+	(void)sw_plan_stand_unless(plan, job, stood, answer);
+	/* What is in the way there may be protected for a while. */
+	return answer == SW_NO_ROOM && held == SW_TOO_SOON ? held : answer;
 }
 
 void sw_plan_keep_host_memory(struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts)

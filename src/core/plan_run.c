@@ -158,6 +158,10 @@ static enum sw_answer change_running(struct sw_plan *plan, struct sw_core_job *j
 
 static enum sw_answer run_running(struct sw_plan *plan, struct sw_core_job *job, const struct sw_wish *wish, bool sets_up)
 {
+	bool stays = wish->where.kind == SW_WHERE_CLUSTER && (wish->gpus == 0 || wish->gpus == job->seen.gpus_held);
+	/* From then on these GPUs are held for another. */
+	if (wish->until != 0 && stays && sw_hold_closes_parts(plan->engine, job, job->parts, wish->until))
+		return SW_NO_ROOM;
 	enum sw_answer answer = change_running(plan, job, wish, sets_up);
 	if (answer == SW_YES && wish->until != 0) {
 		(void)sw_plan_touch(plan, job);
@@ -175,12 +179,17 @@ enum sw_answer sw_plan_run(struct sw_plan *plan, const struct sw_job *seen, cons
 	if (job == NULL || !sw_plan_is_wish(plan->engine, job, wish, sets_up))
 		return sw_plan_misuse(plan);
 	enum sw_answer answer = SW_MISUSE;
+	bool shaded = sw_shade_cast(plan->engine, job, wish->until != 0 ? wish->until : job->seen.until);
 	if (sw_job_is_waiting(&job->seen))
 		answer = run_waiting(plan, job, wish, sets_up);
 	else if (job->seen.state == SW_JOB_RUNNING)
 		answer = run_running(plan, job, wish, sets_up);
 	else
 		sw_plan_misuse(plan);
+	if (shaded) {
+		sw_shade_lift(plan->engine);
+		(void)sw_holds_end_of_starters(plan->engine);
+	}
 	if (answer == SW_TOO_SOON)
 		sw_tell_change(plan->engine, SW_CHANGE_PROTECTION);
 	return answer;

@@ -18,7 +18,7 @@ static sw_ns protected_for(const struct sw_engine *engine, const struct sw_job *
 bool sw_plan_is_protected(struct sw_engine *engine, const struct sw_core_job *job)
 {
 	/* What it holds of a closed node would be no use to others. */
-	if (job->seen.state == SW_JOB_RUNNING && sw_ledger_touches_closed(&engine->ledger, job->parts))
+	if (job->seen.state == SW_JOB_RUNNING && sw_ledger_touches_shut(&engine->ledger, job->parts))
 		return true;
 	bool expired = job->seen.until <= engine->now;
 	/* The minimum run time is the operator's, whatever lease the policy gave. */

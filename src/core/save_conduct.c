@@ -60,6 +60,13 @@ static void pack_rest(struct sw_pack *pack, struct sw_engine *engine)
 	sw_pack_u32(pack, &engine->gpus_free_left);
 }
 
+static void pack_hold(struct sw_pack *pack, struct sw_hold_row *row, sw_ns now)
+{
+	sw_pack_u32(pack, &row->job);
+	sw_pack_near(pack, &row->from, now);
+	sw_pack_near(pack, &row->to, now);
+}
+
 /* Whose conduct it is. Where this is not what the reader would write itself,
  * it cannot go on with it. */
 struct character {
@@ -134,6 +141,11 @@ void sw_engine_save_conduct(struct sw_pack *pack, struct sw_engine *engine)
 	pack_own(pack, engine->policy_state, sw_list_state_size(engine->policy), &sum);
 	if (nodes_size > 0)
 		pack_own(pack, engine->node_states, nodes_size, &sum);
+	sw_pack_count(pack, &engine->holds.count);
+	for (size_t h = 0; h < engine->holds.count; h++) {
+		pack_hold(pack, &engine->holds.items[h], engine->now);
+		sw_engine_save_parts(pack, &engine->ledger, engine->holds.items[h].parts);
+	}
 	sw_pack_count(pack, &engine->order.lanes.count);
 	for (size_t l = 0; l < engine->order.lanes.count; l++)
 		pack_lane(pack, &engine->order.lanes.items[l]);
@@ -169,11 +181,45 @@ static int load_lanes(struct sw_pack *pack, struct sw_order_book *book)
 	return pack->failed;
 }
 
+/* One of a job that waits, behind those of the jobs before it; the engine's validation looks at the
+ * rest. */
+static int load_hold(struct sw_pack *pack, struct sw_engine *engine)
+{
+	struct sw_hold_row row = {.from = 0};
+	struct sw_spot spot;
+	pack_hold(pack, &row, engine->now);
+	sw_spot_begin(&spot, &engine->ledger, (struct sw_share){0});
+	sw_engine_load_parts(pack, engine, &spot);
+	bool waits = pack->failed == 0 && sw_engine_knows(engine, row.job) && sw_job_is_waiting(&engine->jobs.items[row.job].seen);
+	if (waits && engine->holds.count > 0)
+		waits = engine->holds.items[engine->holds.count - 1].job < row.job;
+	if (!waits || spot.head == SW_NO_PART || row.from < 0 || row.to <= row.from) {
+		sw_pack_fail(pack);
+		sw_spot_discard(&spot);
+		return pack->failed;
+	}
+	row.parts = spot.head;
+	if (sw_hold_put(engine, row) != NULL)
+		return 0;
+	sw_spot_discard(&spot);
+	return SW_ENOMEM;
+}
+
+static int load_holds(struct sw_pack *pack, struct sw_engine *engine)
+{
+	size_t count = 0;
+	int r = 0;
+	sw_pack_count(pack, &count);
+	for (size_t h = 0; h < count && r == 0 && pack->failed == 0; h++)
+		r = load_hold(pack, engine);
+	return r < 0 ? r : pack->failed;
+}
+
 static bool fits_its_state(const struct sw_engine *engine, const struct sw_core_job *job)
 {
 	const struct sw_order *rule = engine->order.rule;
-	uint32_t lone = sw_plan_is_homebound(engine, job) ? job->seen.id.v + 1 : 0;
-	uint32_t gpus = lone != 0 ? sw_ledger_count_gpus(&engine->ledger, job->home) : job->seen.gpus;
+	uint32_t lone = sw_order_lone(engine, job);
+	uint32_t gpus = sw_plan_is_homebound(engine, job) ? sw_ledger_count_gpus(&engine->ledger, job->home) : job->seen.gpus;
 	if (job->lane >= engine->order.lanes.count || engine->order.lanes.items[job->lane].gpus != gpus ||
 	    engine->order.lanes.items[job->lane].lone != lone || engine->order.lanes.items[job->lane].avoid != job->avoid)
 		return false;
@@ -216,7 +262,8 @@ static int load_mind(struct sw_pack *pack, struct sw_engine *engine)
 	pack_own(pack, engine->policy_state, sw_list_state_size(engine->policy), &sum);
 	if (nodes_size > 0)
 		pack_own(pack, engine->node_states, nodes_size, &sum);
-	int r = load_lanes(pack, &engine->order);
+	int r = load_holds(pack, engine);
+	r = r < 0 ? r : load_lanes(pack, &engine->order);
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE && pack->failed == 0;
 	     id = sw_engine_next(engine, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];

@@ -166,7 +166,7 @@ static void pack_whole(struct sw_pack *pack, struct sw_engine *engine)
 
 /* ---- saving */
 
-static void save_parts(struct sw_pack *pack, struct sw_ledger *ledger, uint32_t parts)
+void sw_engine_save_parts(struct sw_pack *pack, struct sw_ledger *ledger, uint32_t parts)
 {
 	size_t count = 0;
 	for (uint32_t p = parts; p != SW_NO_PART; p = ledger->parts[p].next)
@@ -194,7 +194,7 @@ static void save_jobs(struct sw_pack *pack, struct sw_engine *engine)
 		pack_core_job(pack, job, before);
 		before = job->seen.submit_at;
 		if (job->seen.state <= SW_JOB_RUNNING && (job->prefers_home || job->seen.state == SW_JOB_RUNNING))
-			save_parts(pack, &engine->ledger, job->seen.state == SW_JOB_RUNNING ? job->parts : job->home);
+			sw_engine_save_parts(pack, &engine->ledger, job->seen.state == SW_JOB_RUNNING ? job->parts : job->home);
 	}
 }
 
@@ -258,7 +258,7 @@ static bool is_real(const struct sw_engine *engine, const struct sw_part *part)
 }
 
 /* Parts as they were; the caller discards the spot, or keeps what it holds. */
-static void load_parts(struct sw_pack *pack, struct sw_engine *engine, struct sw_spot *spot)
+void sw_engine_load_parts(struct sw_pack *pack, struct sw_engine *engine, struct sw_spot *spot)
 {
 	size_t parts = 0;
 	sw_pack_count(pack, &parts);
@@ -288,7 +288,7 @@ static void load_holding(struct sw_pack *pack, struct sw_engine *engine, struct 
 	const struct sw_job *seen = &job->seen;
 	struct sw_spot spot;
 	sw_spot_begin(&spot, ledger, sw_share_of(seen));
-	load_parts(pack, engine, &spot);
+	sw_engine_load_parts(pack, engine, &spot);
 	bool sized = job->split_milli != 0 || (seen->gpus_held >= seen->min_gpus && seen->gpus_held <= seen->max_gpus);
 	if (pack->failed != 0 || spot.head == SW_NO_PART || spot.gpus != seen->gpus_held || !sized ||
 	    !all_split(ledger, spot.head, job->split_milli != 0) || !sw_ledger_fits(ledger, spot.head, spot.share)) {
@@ -309,7 +309,7 @@ static void load_home(struct sw_pack *pack, struct sw_engine *engine, struct sw_
 {
 	struct sw_spot spot;
 	sw_spot_begin(&spot, &engine->ledger, sw_share_of(&job->seen));
-	load_parts(pack, engine, &spot);
+	sw_engine_load_parts(pack, engine, &spot);
 	if (pack->failed != 0 || !all_split(&engine->ledger, spot.head, false)) {
 		sw_pack_fail(pack);
 		sw_spot_discard(&spot);

@@ -28,8 +28,8 @@ struct sw_lane {
 	uint64_t host_memory_bytes;
 	uint64_t gpu_memory_bytes;
 	uint32_t avoid; /* the node that its jobs keep off; UINT32_MAX: none */
-	/* for the one job with this id and 1, which can only go on where it was; 0:
-	 * for all that are alike */
+	/* for the one job with this id and 1, which can only go on where it was, or for which GPUs
+	 * are held; 0: for all that are alike */
 	uint32_t lone;
 	uint32_t members; /* jobs that have not ended */
 	bool guaranteed;  /* as asked */
@@ -111,17 +111,34 @@ struct sw_plan_entry {
 	bool goes_on; /* it comes to other GPUs in the same run */
 };
 
+/* GPUs that are kept for a job that waits (hold.c). */
+struct sw_hold_row {
+	uint32_t job;
+	uint32_t parts; /* SW_NO_PART: it is over, in this decision */
+	sw_ns from, to;
+	bool in_force; /* the ledger keeps them */
+};
+
+/* As which job, in a run until when, the holds in the ledger are seen. */
+struct sw_shade {
+	bool on;
+	uint32_t job; /* UINT32_MAX: any that has none */
+	sw_ns until;
+};
+
 struct sw_plan {
 	struct sw_engine *engine;
 	SW_VEC(struct sw_plan_entry) entries;
 	uint32_t misuses;
 	sw_ns wake_at;
-	bool again;		 /* there is another decision once this one is carried out */
-	sw_ns protected_until;	 /* the earliest end of a protection that stood in a job's way */
-	SW_VEC(uint32_t) lifted; /* the jobs that were preempted for the one that is being placed */
-	bool looks;		 /* for a place: the ledger shows what suits that */
-	bool walks;		 /* over the order */
-	uint32_t walked;	 /* the job given last; SW_OSET_NONE at the end */
+	bool again;			      /* there is another decision once this one is carried out */
+	sw_ns protected_until;		      /* the earliest end of a protection that stood in a job's way */
+	SW_VEC(uint32_t) lifted;	      /* the jobs that were preempted for the one that is being placed */
+	uint32_t holds_made, hold_parts_made; /* in this decision */
+	bool holds_changed;		      /* their jobs have to change lanes */
+	bool looks;			      /* for a place: the ledger shows what suits that */
+	bool walks;			      /* over the order */
+	uint32_t walked;		      /* the job given last; SW_OSET_NONE at the end */
 };
 
 /* One that is open. */
@@ -160,10 +177,14 @@ struct sw_engine {
 	SW_TABLE(struct sw_core_job) jobs; /* by number; those that are not known are zero */
 	struct sw_bitmap known;		   /* jobs that were submitted and not forgotten */
 	struct sw_bitmap waiting, running;
-	uint32_t paused;       /* how many of those that run are */
-	struct sw_heap alarms; /* by due time */
-	struct sw_heap latest; /* the same alarms, by due time and slack together */
-	struct sw_heap leases; /* by their ends */
+	uint32_t paused;		  /* how many of those that run are */
+	struct sw_heap alarms;		  /* by due time */
+	struct sw_heap latest;		  /* the same alarms, by due time and slack together */
+	struct sw_heap leases;		  /* by their ends */
+	SW_VEC(struct sw_hold_row) holds; /* by job */
+	uint32_t hold_parts;		  /* that they have of the ledger */
+	sw_ns hold_at;			  /* when the next of them begins or ends */
+	struct sw_shade shade;
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t leavers;  /* jobs whose runs are on their way to other GPUs */
@@ -233,6 +254,8 @@ int sw_engine_reserve_node(struct sw_engine *engine, const struct sw_topology_no
 int sw_engine_reserve_change(struct sw_engine *engine, const struct sw_topology_change *change, size_t jobs);
 /* The policy's bytes for so many nodes; those of nodes that come are zero. */
 int sw_engine_reserve_node_states(struct sw_engine *engine, size_t nodes);
+/* For the holds that a decision may add. */
+int sw_engine_reserve_holds(struct sw_engine *engine);
 /* Accounts up to this tenant's; false when out of memory. */
 bool sw_engine_grow_tenants(struct sw_engine *engine, uint32_t tenant);
 /* One more job, zeroed; there is room for it. */
@@ -339,6 +362,8 @@ void sw_tell_sampled(struct sw_engine *engine, const struct sw_core_job *job, co
 void sw_tell_alarm(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_expired(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_tell_answered(struct sw_engine *engine, const struct sw_solution *solution);
+/* It waits on, without what was held for it. */
+void sw_tell_hold_over(struct sw_engine *engine, const struct sw_core_job *job);
 
 /* ---- the policy in charge (charge.c) */
 /* Gives `policy` its memory and starts it; it is told of no job. The engine keeps a pointer to
@@ -364,8 +389,12 @@ bool sw_order_takes_any_place(const struct sw_engine *engine);
 void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job);
 /* What tells lanes apart changed for this job: into the right one, at the place it had. */
 int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job);
+/* What its lane should have as `lone`. */
+uint32_t sw_order_lone(const struct sw_engine *engine, const struct sw_core_job *job);
 /* It has a home now, or none any more, and is in no set: into the right lane. */
 int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job);
+/* The same for one that may be in a set: it keeps its place there. Room for the lane was made. */
+void sw_order_move_lane(struct sw_engine *engine, struct sw_core_job *job);
 /* The marks that the job should have in the set that it is in. */
 uint32_t sw_order_marks(const struct sw_engine *engine, const struct sw_core_job *job);
 /* What they say has changed. */
@@ -469,6 +498,37 @@ static inline bool sw_plan_is_wish(const struct sw_engine *engine, const struct 
 	       (!sets_up || sw_config_is_sensible(&wish->config));
 }
 
+/* ---- holds (hold.c) */
+/* Of a job that has one; NULL: it has none. */
+const struct sw_hold_row *sw_hold_of(const struct sw_engine *engine, uint32_t job);
+/* In the place of the job's last one; its parts are the hold's from now on. NULL: out of memory. */
+struct sw_hold_row *sw_hold_put(struct sw_engine *engine, struct sw_hold_row row);
+/* While a place is looked for this job, in a run until then: its own hold is open to it, and those
+ * of others that begin earlier are closed. NULL: for any job without a lease. False, and nothing is
+ * to be lifted: there are no holds, or a shade is there. */
+bool sw_shade_cast(struct sw_engine *engine, const struct sw_core_job *job, sw_ns until);
+void sw_shade_lift(struct sw_engine *engine);
+/* Whether some of these GPUs are held for another job before `until`. */
+bool sw_hold_closes(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, uint64_t mask, sw_ns until);
+bool sw_hold_closes_parts(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts, sw_ns until);
+/* Between decisions: the job's hold is over; or those on these GPUs are, but for those that begin
+ * after the lease of this run (NULL: all). */
+void sw_hold_lose(struct sw_engine *engine, const struct sw_core_job *job);
+void sw_holds_lose_at(struct sw_engine *engine, uint32_t node, uint64_t mask, const struct sw_core_job *but);
+/* All are gone, and the order is made anew. */
+void sw_holds_drop(struct sw_engine *engine);
+/* Those that begin or end by now do so. */
+void sw_holds_pass(struct sw_engine *engine);
+/* In a decision: holds of jobs that it started are over. Whether they leave GPUs to others. */
+bool sw_holds_end_of_starters(struct sw_engine *engine);
+/* Jobs whose holds have changed go into the right lanes. */
+void sw_holds_settle(struct sw_engine *engine);
+enum sw_answer sw_hold_release(struct sw_plan *plan, const struct sw_core_job *job);
+/* The verb, and the start on what is held (plan_hold.c). Whether that is in force, and so many
+ * GPUs; then the job runs there. */
+bool sw_hold_suffices(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus);
+enum sw_answer sw_plan_put_held(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus);
+
 /* ---- what a plan has touched (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);
 /* What the job was before this decision; kept from its first wish on. */
@@ -515,6 +575,8 @@ bool sw_plan_may_be_at(struct sw_plan *plan, struct sw_core_job *job, uint32_t p
 
 /* ---- beside others (plan_beside.c), in parts (split.c), over others (plan_over.c, greedy.c),
  * from place to place (plan_move.c) */
+/* Whether these are GPUs that there are. */
+bool sw_plan_is_mask(const struct sw_topology *topology, const struct sw_gpus *gpus);
 /* Whether the node, and these GPUs of it, take this job. */
 bool sw_plan_is_open(const struct sw_ledger *ledger, uint32_t node, uint64_t mask, const struct sw_core_job *job);
 enum sw_answer sw_plan_join(struct sw_plan *plan, struct sw_core_job *job, const struct sw_job *with);
@@ -526,6 +588,8 @@ bool sw_plan_gather_at(struct sw_engine *engine, const struct sw_core_job *job, 
 		       struct sw_spot *spot, bool *ret_open);
 enum sw_answer sw_plan_put_parts(struct sw_plan *plan, struct sw_core_job *job, const struct sw_split *split);
 enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where);
+/* Those that were preempted for a job that does not start after all. */
+void sw_plan_put_lifted_back(struct sw_plan *plan);
 /* A running opportunistic job becomes a guaranteed one; if it has to move, over opportunistic
  * ones (`evicts`) or not. */
 enum sw_answer sw_plan_upgrade(struct sw_plan *plan, struct sw_core_job *job, bool evicts);

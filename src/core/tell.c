@@ -129,3 +129,9 @@ void sw_tell_answered(struct sw_engine *engine, const struct sw_solution *soluti
 	sw_tell_change(engine, SW_CHANGE_ANSWERS);
 	engine->policy->answered(&engine->view, solution); /* it asked, so it has one */
 }
+
+void sw_tell_hold_over(struct sw_engine *engine, const struct sw_core_job *job)
+{
+	if (engine->policy->expired != NULL)
+		engine->policy->expired(&engine->view, &job->seen);
+}

@@ -76,8 +76,7 @@ static int check_lanes(const struct sw_engine *engine, struct sw_err *err)
 	int r = 0;
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_core_job *job = &engine->jobs.items[id];
-		uint32_t lone = sw_plan_is_homebound(engine, job) ? id + 1 : 0;
-		if (job->seen.state <= SW_JOB_RUNNING && book->lanes.items[job->lane].lone != lone)
+		if (job->seen.state <= SW_JOB_RUNNING && book->lanes.items[job->lane].lone != sw_order_lone(engine, job))
 			r = sw_err_set(err, SW_EBUG, "engine invariant 7: job %u is in a lane for job %u", id,
 				       book->lanes.items[job->lane].lone);
 	}
@@ -145,6 +144,9 @@ static int check_jobs(const struct sw_engine *engine, struct sw_ledger *derived,
 		sw_ledger_set_closed(derived, n, engine->ledger.nodes[n].closed);
 		sw_ledger_set_shut(derived, n, engine->ledger.nodes[n].shut);
 	}
+	for (size_t h = 0; h < engine->holds.count; h++)
+		if (engine->holds.items[h].in_force)
+			sw_ledger_keep(derived, engine->holds.items[h].parts, true);
 	int r = 0;
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1))
 		r = check_job(engine, &engine->jobs.items[id], derived, err);
@@ -202,6 +204,49 @@ static int check_leases(const struct sw_engine *engine, struct sw_err *err)
 	return 0;
 }
 
+/* Whether the hold may have these GPUs of the node: no other overlaps with it there, and what runs
+ * there has left before. */
+static bool is_clear(const struct sw_engine *engine, const struct sw_hold_row *row, const struct sw_part *part)
+{
+	const struct sw_ledger_node *n = &engine->ledger.nodes[part->node];
+	for (size_t h = 0; h < engine->holds.count; h++) {
+		const struct sw_hold_row *other = &engine->holds.items[h];
+		bool apart = other == row || other->from >= row->to || row->from >= other->to;
+		for (uint32_t p = apart ? SW_NO_PART : other->parts; p != SW_NO_PART; p = engine->ledger.parts[p].next)
+			if (engine->ledger.parts[p].node == part->node && (engine->ledger.parts[p].mask & part->mask) != 0)
+				return false;
+	}
+	for (uint64_t rest = part->mask; rest != 0; rest &= rest - 1) {
+		const struct sw_gpu *gpu = &engine->ledger.gpus[n->first_gpu + (uint32_t)__builtin_ctzll(rest)];
+		for (uint32_t r = 0; r < gpu->residents; r++)
+			if (engine->jobs.items[gpu->who[r]].seen.until > row->from)
+				return false;
+	}
+	return n->up && !n->closed && (n->shut & part->mask) == 0;
+}
+
+static int check_holds(const struct sw_engine *engine, struct sw_err *err)
+{
+	uint32_t parts = 0;
+	for (size_t h = 0; h < engine->holds.count; h++) {
+		const struct sw_hold_row *row = &engine->holds.items[h];
+		bool known = sw_engine_knows(engine, row->job) && sw_job_is_waiting(&engine->jobs.items[row->job].seen);
+		if (!known || row->parts == SW_NO_PART || (h > 0 && row[-1].job >= row->job))
+			return sw_err_set(err, SW_EBUG, "engine invariant 12: GPUs are held for job %u, which does not wait", row->job);
+		if (row->to <= engine->now || row->to <= row->from || row->in_force != (row->from <= engine->now) ||
+		    engine->hold_at > (row->in_force ? row->to : row->from))
+			return sw_err_set(err, SW_EBUG, "engine invariant 12: the hold of job %u is over, or will not be noticed",
+					  row->job);
+		for (uint32_t p = row->parts; p != SW_NO_PART; p = engine->ledger.parts[p].next, parts++)
+			if (!is_clear(engine, row, &engine->ledger.parts[p]))
+				return sw_err_set(err, SW_EBUG, "engine invariant 12: what is held for job %u on node %u is not its own",
+						  row->job, engine->ledger.parts[p].node);
+	}
+	if (parts != engine->hold_parts || engine->shade.on)
+		return sw_err_set(err, SW_EBUG, "engine invariant 12: holds have %u parts, the count says %u", parts, engine->hold_parts);
+	return 0;
+}
+
 static int check_alarms(const struct sw_engine *engine, struct sw_err *err)
 {
 	if (sw_heap_top_key(&engine->alarms) <= engine->now)
@@ -247,5 +292,7 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_alarms(engine, err);
 	if (r == 0)
 		r = check_leases(engine, err);
+	if (r == 0)
+		r = check_holds(engine, err);
 	return r;
 }

@@ -110,6 +110,8 @@ bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, con
 	const struct sw_core_job *own = sw_engine_own(view->engine, job), *comes = sw_engine_own(view->engine, other);
 	if (own == NULL || comes == NULL || sw_plan_stays(view->engine, own))
 		return false;
+	if (sw_hold_closes_parts(view->engine, comes, own->parts, SW_TIME_NEVER))
+		return false;
 	struct sw_share leaver = sw_share_of(job), share = sw_share_of(other);
 	leaver.stands = sw_engine_would_stand(view->engine, own);
 	if (sw_plan_is_homebound(view->engine, comes)) {
@@ -278,7 +280,7 @@ static const struct sw_gpu *gpu_at(const struct sw_view *view, struct sw_node_id
 uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu)
 {
 	const struct sw_gpu *at = gpu_at(view, node, gpu);
-	if (at == NULL || at->whole || at->shut || !view->ledger->nodes[node.v].up || view->ledger->nodes[node.v].closed)
+	if (at == NULL || at->whole || at->shut || at->kept > 0 || !view->ledger->nodes[node.v].up || view->ledger->nodes[node.v].closed)
 		return 0;
 	return sw_ledger_gpu_memory_free(view->ledger, (uint32_t)(at - view->ledger->gpus));
 }

@@ -169,6 +169,39 @@ static void set_up(struct sw_plan *plan, const struct sw_job *job)
 	(void)sw_plan_run(plan, job, SW_WISH(.config = config));
 }
 
+/* GPUs for a job that waits, now or later; or none any more. */
+static void hold(struct sw_plan *plan, const struct sw_job *job)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct scratch *scratch = sw_plan_scratch(plan);
+	struct sw_wish wish = {.gpus = 1 + (uint32_t)sw_view_random(view, job->max_gpus)};
+	sw_ns from = chance(view, 50) ? sw_view_now(view) + (sw_ns)sw_view_random(view, 60000000000) : 0;
+	sw_ns begin = from > sw_view_now(view) ? from : sw_view_now(view);
+	sw_ns to = begin + 1 + (sw_ns)sw_view_random(view, 60000000000);
+	struct sw_hold held;
+	if (sw_job_hold(view, job, &held) && held.gpus >= wish.gpus)
+		to = 0;
+	switch (sw_view_random(view, 6)) {
+	case 0:
+		to = 0;
+		break;
+	case 1:
+		wish.where = sw_on(any_node(view));
+		break;
+	case 2:
+		wish.gpus = 0;
+		scratch->where[0] = (struct sw_gpus){{0}, 1};
+		wish.where = sw_at(scratch->where, 1);
+		break;
+	case 3:
+		wish.where = sw_by(sw_view_policy(view)->context);
+		break;
+	default:
+		break;
+	}
+	(void)sw_plan_hold(plan, job, &wish, from, to);
+}
+
 /* Chance is asked once per statement: compilers differ in which argument of a
  * call they look at first. */
 static void polite(struct sw_plan *plan, const struct sw_job *job)
@@ -194,6 +227,10 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 		}
 		if (chance(view, 15)) {
 			set_up(plan, job);
+			return;
+		}
+		if (chance(view, 20)) {
+			hold(plan, job);
 			return;
 		}
 		const struct sw_job *with = sw_view_next_running(view, NULL);
@@ -295,7 +332,13 @@ static void dream(struct sw_plan *plan, const struct sw_job *job)
 	uint32_t number = (uint32_t)sw_view_random(view, sw_view_gpu_types(view) + 2);
 	(void)sw_view_gpu_type(view, number, &type);
 	(void)sw_job_type_speed_milli(view, job, number);
-	(void)sw_plan_run(plan, job, &wish);
+	if (chance(view, 80)) {
+		(void)sw_plan_run(plan, job, &wish);
+		return;
+	}
+	sw_ns from = sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000);
+	sw_ns to = sw_view_now(view) - 1 + (sw_ns)sw_view_random(view, 1000000000);
+	(void)sw_plan_hold(plan, job, &wish, from, to);
 }
 
 static void admit(struct sw_view *view, const struct sw_job *job, struct sw_admission *admission)

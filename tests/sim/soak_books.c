@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/state.h"
+
 void sw_soak_books_open(struct sw_soak_books *books, const struct sw_engine_config *config)
 {
 	memset(books, 0, sizeof *books);
@@ -620,6 +622,41 @@ static int check_hosts(const struct sw_soak_books *books, const struct sw_engine
 	return 0;
 }
 
+/* Whether the job of the entry, which is not the one for which they are held, may be on these
+ * GPUs. */
+static bool keeps_off(const struct sw_soak_entry *entry, const struct sw_part *part, sw_ns from)
+{
+	for (uint32_t s = 0; entry->runs && entry->until > from && s < entry->seat_count; s++)
+		if (entry->seats[s].node == part->node && (entry->seats[s].mask & part->mask) != 0)
+			return false;
+	return true;
+}
+
+/* What is held for a job that waits is on nodes that take jobs, and no other run is there that does
+ * not leave before. */
+static int check_holds(const struct sw_soak_books *books, const struct sw_engine *engine, struct sw_err *err)
+{
+	const struct sw_part *parts = sw_engine_ledger(engine)->parts;
+	for (uint32_t j = 0; j < books->count; j++) {
+		const struct sw_soak_entry *entry = &books->jobs[j];
+		struct sw_hold hold;
+		if (!sw_job_hold(sw_engine_view(engine), sw_engine_job(engine, (struct sw_job_id){j}), &hold))
+			continue;
+		if (entry->runs || entry->held || entry->ended || hold.to <= books->now)
+			return sw_err_set(err, SW_EBUG, "GPUs are held for job %u, which does not wait, or for too long", j);
+		for (uint32_t p = sw_hold_of(engine, j)->parts; p != SW_NO_PART; p = parts[p].next) {
+			bool clear = !books->down[parts[p].node] && !books->closed[parts[p].node] &&
+				     (books->shut[parts[p].node] & parts[p].mask) == 0;
+			for (uint32_t k = 0; clear && k < books->count; k++)
+				clear = keeps_off(&books->jobs[k], &parts[p], hold.from);
+			if (!clear)
+				return sw_err_set(err, SW_EBUG, "what is held for job %u on node %u takes no jobs, or others have it", j,
+						  parts[p].node);
+		}
+	}
+	return 0;
+}
+
 int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_step *step, struct sw_err *err)
 {
 	for (size_t c = 0; c < step->command_count; c++) {
@@ -636,5 +673,8 @@ int sw_soak_books_check(struct sw_soak_books *books, const struct sw_engine *eng
 	int r = check_jobs(books, engine, err);
 	r = r < 0 ? r : check_questions(books, engine, err);
 	r = r < 0 ? r : check_gpus(books, engine, err);
+	for (uint32_t j = 0; r == 0 && j < books->count; j++)
+		books->jobs[j].until = sw_engine_job(engine, (struct sw_job_id){j})->until;
+	r = r < 0 ? r : check_holds(books, engine, err);
 	return r < 0 ? r : check_hosts(books, engine, err);
 }

@@ -292,10 +292,11 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_lane), 96);
 	assert_int_equal(sizeof(struct sw_order_book), 256);
 	assert_int_equal(sizeof(struct sw_tenant), 12);
+	assert_int_equal(sizeof(struct sw_hold_row), 32);
 	assert_int_equal(sizeof(struct sw_part), 40);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
 	assert_int_equal(sizeof(struct sw_engine_config), 152);
-	assert_int_equal(sizeof(struct sw_engine), 6112);
+	assert_int_equal(sizeof(struct sw_engine), 6168);
 }
 
 int main(void)
