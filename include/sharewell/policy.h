@@ -234,6 +234,12 @@ const struct sw_value *sw_view_param(const struct sw_view *view, size_t index);
 
 /* ---- nodes */
 
+enum sw_power {
+	SW_POWER_ON = 0,  /* also of a node that is down by a failure */
+	SW_POWER_OFF,	  /* by sw_plan_node() */
+	SW_POWER_BOOTING, /* it was switched on, and is not up yet */
+};
+
 struct sw_node {
 	struct sw_node_id id;
 	uint32_t rack;
@@ -245,6 +251,7 @@ struct sw_node {
 	uint64_t memory_free_bytes;
 	uint64_t gpu_memory_bytes; /* of each GPU */
 	uint32_t gpu_type;
+	uint8_t power; /* enum sw_power */
 	bool up;
 	bool open; /* up, and takes jobs */
 };
@@ -413,7 +420,7 @@ enum sw_answer {
 	SW_TOO_SOON,   /* the job is still protected: see sw_view_quantum() */
 	SW_OVER_QUOTA, /* the tenant's guaranteed jobs hold all they may */
 	/* its owner allows no stop, or not this one: it runs on. Or it may not be stopped, and so
-	 * does not run opportunistically */
+	 * does not run opportunistically. Or nodes are not switched off and on here */
 	SW_KEPT,
 	/* makes no sense (starting a running job, too many GPUs); counted, and past a limit the
 	 * policy is replaced by fifo */
@@ -637,6 +644,14 @@ struct sw_hold {
 enum sw_answer sw_plan_hold(struct sw_plan *plan, const struct sw_job *job, const struct sw_wish *wish, sw_ns from, sw_ns to);
 /* What is held for a job; false: nothing is. */
 bool sw_job_hold(const struct sw_view *view, const struct sw_job *job, struct sw_hold *ret_hold);
+
+/* Switches a node off, or on again. Off: it takes no jobs at once. SW_NO_ROOM: it is not up and
+ * open, or holds something: a run, one that is suspended there or was stopped by this decision, or
+ * GPUs for a job. On: it is up a while later, which is SW_CHANGE_CAPACITY. Jobs that need a node
+ * that is off wait for it. If another policy takes over, all nodes are switched on. SW_KEPT: the
+ * world does not let nodes be switched, as no live cluster does yet. SW_MISUSE: it is off, or not
+ * off, already. */
+enum sw_answer sw_plan_node(struct sw_plan *plan, struct sw_node_id node, bool on);
 
 /* Runs the greedy decision over the policy's order: in order, a job that fits runs; for
  * preemptive orders, a job that is behind and in the way is preempted. It is what a policy

@@ -335,7 +335,9 @@ int sw_brain_obey(struct sw_brain *brain, const struct sw_step *step)
 		const struct sw_command *command = &step->commands[c];
 		if (command->kind == SW_CMD_ASK) /* the driver looks what is open */
 			continue;
-		assert(sw_bitmap_has(&brain->known, command->job));
+		/* No world that lets nodes be switched can be in force: see
+		 * sw_brain_takes_world(). */
+		assert(command->kind < SW_CMD_NODE_OFF && sw_bitmap_has(&brain->known, command->job));
 		struct sw_live *live = &brain->jobs.items[command->job];
 		switch (command->kind) {
 		case SW_CMD_START:

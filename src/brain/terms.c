@@ -62,6 +62,8 @@ static const char *find_beyond(const struct sw_terms *terms)
 		return "the speed of jobs is measured and not known before ('tells_speed: false')";
 	if (terms->sharing != SW_SHARING_BY_SLICES)
 		return "jobs on one GPU take turns ('sharing_slowdown: true', 'sharing_by: slices')";
+	if (terms->nodes_switch)
+		return "agents cannot switch nodes off and on yet ('nodes: {switch: false}')";
 	if (terms->split_milli != 0)
 		return "jobs are not split over GPUs yet ('split')";
 	if (terms->guaranteed_stop == SW_STOP_AS_WORLD || terms->opportunistic_stop == SW_STOP_AS_WORLD)

@@ -10,7 +10,8 @@ static bool has_place(struct sw_engine *engine, struct sw_core_job *job)
 	struct sw_ledger *empty = &engine->empty;
 	for (uint32_t n = 0; n < engine->topology->node_count; n++) {
 		const struct sw_ledger_node *node = &engine->ledger.nodes[n];
-		sw_ledger_set_closed(empty, n, !node->up || node->closed || n == job->avoid);
+		bool up = node->up || node->power != SW_POWER_ON;
+		sw_ledger_set_closed(empty, n, !up || node->closed || n == job->avoid);
 		sw_ledger_set_shut(empty, n, node->shut);
 	}
 	struct sw_spot spot;

@@ -74,6 +74,7 @@ int sw_charge_install(struct sw_engine *engine, const struct sw_policy *policy, 
 	int r = sw_charge_begin(engine, policy, params, err);
 	if (r < 0)
 		return r;
+	engine->restores_power |= engine->nodes_off > 0;
 	for (uint32_t id = sw_engine_next(engine, 0); id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_job *job = &engine->jobs.items[id].seen;
 		if (job->state <= SW_JOB_RUNNING && policy->submit != NULL)
@@ -121,6 +122,7 @@ int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, 
 		sw_tell_change(engine, SW_CHANGE_ALL);
 	engine->recheck |= own->may_grow && !terms->may_grow;
 	engine->config.terms = *terms;
+	engine->restores_power |= engine->nodes_off > 0 && !terms->nodes_switch;
 	engine->log_hash = sw_hash_u64(engine->log_hash, (uint64_t)engine->now);
 	return 0;
 }
@@ -191,14 +193,15 @@ static bool is_kept_by_held(const struct sw_engine *engine)
 	return false;
 }
 
-/* Nothing runs, or only jobs that stand still; every node is up, and some job may start or go
- * on. */
+/* Nothing runs, or only jobs that stand still; every node is up that the policy has not switched
+ * off, and some job may start or go on. */
 static bool is_idle(const struct sw_engine *engine)
 {
 	if (engine->running.count > 0 && engine->running.count == engine->paused)
 		return true;
-	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->ledger.gpus_up == 0 ||
-	    engine->ledger.gpus_up != engine->topology->gpu_count || engine->ledger.nodes_closed > 0 || engine->ledger.gpus_shut > 0)
+	if (engine->running.count > 0 || engine->waiting.count == 0 || engine->topology->gpu_count == 0 ||
+	    engine->ledger.gpus_up + engine->gpus_off != engine->topology->gpu_count || engine->ledger.nodes_closed > 0 ||
+	    engine->ledger.gpus_shut > 0)
 		return false;
 	return is_anybody_able(engine) && !is_kept_by_held(engine);
 }

@@ -179,6 +179,8 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	if (engine->recheck && sw_engine_recheck(engine, true) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
 	engine->recheck = false;
+	if (engine->restores_power)
+		sw_power_restore(engine);
 	for (size_t e = 0; e < count; e++) {
 		r = sw_engine_apply(engine, &events[e]);
 		if (r < 0)

@@ -260,7 +260,10 @@ static void release(struct sw_engine *engine, struct sw_core_job *job)
 
 static int node_down(struct sw_engine *engine, uint32_t node)
 {
-	if (node >= engine->topology->node_count || !engine->ledger.nodes[node].up)
+	if (node >= engine->topology->node_count)
+		return 0;
+	sw_power_is_down(engine, node);
+	if (!engine->ledger.nodes[node].up)
 		return 0;
 	sw_holds_lose_at(engine, node, UINT64_MAX, NULL);
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
@@ -439,8 +442,10 @@ static int apply_to_node(struct sw_engine *engine, uint32_t node, const struct s
 	case SW_EV_NODE_DOWN:
 		return node_down(engine, node);
 	case SW_EV_NODE_UP:
-		if (is_known)
+		if (is_known) {
+			sw_power_is_up(engine, node);
 			sw_ledger_set_up(&engine->ledger, node, true);
+		}
 		return 0;
 	case SW_EV_NODE_CLOSE:
 	case SW_EV_NODE_OPEN:

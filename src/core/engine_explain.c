@@ -88,6 +88,9 @@ void sw_engine_explain(struct sw_engine *engine, struct sw_job_id id, char *text
 		snprintf(text, size, "it does not wait");
 	else if (!sw_engine_quota_allows(engine, job, job->gpus))
 		explain_quota(engine, job, text, size);
+	else if (job->gpus > engine->ledger.gpus_up && engine->gpus_off > 0)
+		snprintf(text, size, "it needs %u GPU%s and only %u %s up; %u more %s on nodes that are switched off",
+			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(engine->ledger.gpus_up), SW_COUNTED_ARE(engine->gpus_off));
 	else if (job->gpus > engine->ledger.gpus_up)
 		snprintf(text, size, "it needs %u GPU%s and only %u %s up", SW_COUNTED(job->gpus), SW_COUNTED_ARE(engine->ledger.gpus_up));
 	else if (job->gpus > open_gpus(engine))

@@ -145,6 +145,8 @@ void sw_engine_command(struct sw_engine *engine, struct sw_command command)
 				   (uint64_t)config->workers << 32 | config->servers);
 		hash = sw_hash_u64(sw_hash_u64(hash, config->cpus), config->host_memory_bytes);
 	}
+	if (command.kind >= SW_CMD_NODE_OFF)
+		hash = sw_hash_u64(hash, command.node);
 	engine->log_hash = hash;
 	engine->command_hash =
 		sw_hash_u64(sw_hash_u64(engine->command_hash, (uint64_t)engine->now), (uint64_t)command.kind << 56 ^ command.job);

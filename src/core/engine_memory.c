@@ -26,7 +26,8 @@ int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t 
 	touched = touched < jobs ? touched : jobs;
 	if (sw_order_reserve(engine, (uint32_t)touched, jobs, (uint32_t)engine->jobs.room) < 0 ||
 	    sw_vec_reserve(&engine->plan.entries, touched) < 0 || sw_vec_reserve(&engine->plan.lifted, touched) < 0 ||
-	    sw_vec_reserve(&engine->commands, 3 * touched + jobs + SW_QUESTIONS_MAX) < 0 || sw_vec_reserve(&engine->ringing, touched) < 0)
+	    sw_vec_reserve(&engine->commands, 3 * touched + jobs + SW_QUESTIONS_MAX + 3 * (engine->topology->node_count + 1)) < 0 ||
+	    sw_vec_reserve(&engine->ringing, touched) < 0)
 		return SW_ENOMEM;
 	return 0;
 }

@@ -51,7 +51,7 @@ enum sw_event_kind {
 	SW_EV_RELEASE,	  /* job */
 	SW_EV_NODE_DOWN,  /* node: its jobs stop and wait again, at no cost to their retries */
 	SW_EV_NODE_ADD,	  /* shape: one more node, up; it gets the next id. Its rack is the last one or the next */
-	SW_EV_NODE_UP,	  /* node */
+	SW_EV_NODE_UP,	  /* node: its power is on, whatever was commanded */
 	SW_EV_PROGRESS,	  /* job, epoch: left_ns of work at as_of, and ends_at if it goes on like this */
 	SW_EV_QUOTA,	  /* tenant, gpus: UINT32_MAX lifts it */
 	SW_EV_NODE_CLOSE, /* node: it takes no jobs any more; those that run on it stay and are not preempted */
@@ -152,6 +152,10 @@ enum sw_command_kind {
 	SW_CMD_REFUSE, /* job: it could never run; why */
 	SW_CMD_ADMIT,  /* job, text: it was accepted on other terms than it asked for */
 	SW_CMD_ASK,    /* no job: the policy asks; sw_engine_next_question() has what is open */
+	/* node, no job: no job is there, and none comes before SW_EV_NODE_UP. Only in a world in
+	 * which nodes are switched */
+	SW_CMD_NODE_OFF,
+	SW_CMD_NODE_ON, /* node, no job: SW_EV_NODE_UP follows once it is up */
 };
 
 /* Why a job stopped or was refused. */
@@ -179,6 +183,7 @@ struct sw_command {
 	uint32_t epoch;
 	uint32_t gpus;
 	uint32_t parts;		 /* in the engine's ledger, valid until the job moves or stops */
+	uint32_t node;		 /* of a command for a node */
 	uint64_t mask;		 /* of its one node */
 	struct sw_config config; /* of a start or a move: that of the run from now on */
 	const char *text;	 /* of the policy, valid until the next step; NULL: none */

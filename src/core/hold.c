@@ -212,6 +212,14 @@ void sw_holds_lose_at(struct sw_engine *engine, uint32_t node, uint64_t mask, co
 	}
 }
 
+bool sw_holds_touch(const struct sw_engine *engine, uint32_t node)
+{
+	for (size_t h = 0; h < engine->holds.count; h++)
+		if (sw_ledger_touches(&engine->ledger, engine->holds.items[h].parts, node))
+			return true;
+	return false;
+}
+
 void sw_holds_drop(struct sw_engine *engine)
 {
 	for (size_t h = 0; h < engine->holds.count; h++)

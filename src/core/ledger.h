@@ -94,7 +94,8 @@ struct sw_ledger_node {
 	uint32_t first_gpu;
 	uint32_t in_spot; /* number of the last spot that took from it */
 	bool up;
-	bool closed; /* it takes no job in */
+	bool closed;   /* it takes no job in */
+	uint8_t power; /* enum sw_power: of the engine, which counts nothing here for it */
 };
 
 struct sw_ledger {

@@ -94,6 +94,7 @@ int sw_reshape_node(struct sw_engine *engine, uint32_t node, const struct sw_top
 	struct sw_ledger *ledgers[] = {&engine->ledger, &engine->empty};
 	uint32_t gpus_before = engine->topology->nodes[node].gpus;
 	uint64_t shut = sw_topology_renumber(change, engine->ledger.nodes[node].shut);
+	sw_power_is_up(engine, node); /* with the GPUs that it had */
 	clear_out(engine, node, change);
 	lift(engine, node, change, false);
 	sw_ledger_set_shut(&engine->ledger, node, 0);

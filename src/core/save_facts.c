@@ -162,6 +162,8 @@ static void pack_whole(struct sw_pack *pack, struct sw_engine *engine)
 	sw_pack_bool(pack, &engine->fell_back);
 	sw_pack_bool(pack, &engine->recheck);
 	sw_pack_chars(pack, engine->notes, sizeof engine->notes);
+	if (has(pack, 11))
+		sw_pack_bool(pack, &engine->restores_power);
 }
 
 /* ---- saving */
@@ -208,6 +210,7 @@ void sw_engine_save_facts(struct sw_pack *pack, struct sw_engine *engine)
 		sw_pack_bool(pack, &engine->ledger.nodes[n].up);
 		sw_pack_bool(pack, &engine->ledger.nodes[n].closed);
 		sw_pack_u64(pack, &engine->ledger.nodes[n].shut);
+		sw_pack_u8(pack, &engine->ledger.nodes[n].power);
 	}
 	sw_pack_count(pack, &engine->tenants.count);
 	for (size_t t = 0; t < engine->tenants.count; t++)
@@ -420,6 +423,7 @@ static int load_jobs(struct sw_pack *pack, struct sw_engine *engine)
 struct doors {
 	struct sw_bitmap down, closed;
 	SW_VEC(uint64_t) shut; /* of each node */
+	SW_VEC(uint8_t) power;
 };
 
 static void doors_release(struct doors *doors)
@@ -427,6 +431,7 @@ static void doors_release(struct doors *doors)
 	sw_bitmap_release(&doors->down);
 	sw_bitmap_release(&doors->closed);
 	sw_vec_free(&doors->shut);
+	sw_vec_free(&doors->power);
 }
 
 static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology, struct doors *doors)
@@ -439,18 +444,23 @@ static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology,
 	if (sw_topology_new_empty(&topology) < 0 ||
 	    (count <= SW_CLUSTER_NODES_MAX &&
 	     (sw_bitmap_reserve(&doors->down, (uint32_t)count) < 0 || sw_bitmap_reserve(&doors->closed, (uint32_t)count) < 0 ||
-	      sw_vec_reserve(&doors->shut, count) < 0)))
+	      sw_vec_reserve(&doors->shut, count) < 0 || sw_vec_reserve(&doors->power, count) < 0)))
 		return SW_ENOMEM;
 	for (uint32_t n = 0; n < count && pack->failed == 0; n++) {
 		struct sw_topology_node shape = {0};
 		bool up = true, is_closed = false;
 		uint64_t shut = 0;
+		uint8_t power = SW_POWER_ON;
 		pack_shape(pack, &shape);
 		sw_pack_bool(pack, &up);
 		if (has(pack, 2))
 			sw_pack_bool(pack, &is_closed);
 		if (has(pack, 5))
 			sw_pack_u64(pack, &shut);
+		if (has(pack, 11))
+			sw_pack_u8(pack, &power);
+		if (power > SW_POWER_BOOTING || (power != SW_POWER_ON && up))
+			sw_pack_fail(pack);
 		int r = pack->failed == 0 ? sw_topology_reserve(topology, &shape) : pack->failed;
 		if (r == SW_ENOMEM)
 			return r;
@@ -464,6 +474,8 @@ static int load_cluster(struct sw_pack *pack, struct sw_topology **ret_topology,
 			sw_bitmap_add(&doors->closed, n);
 		if (r == 0)
 			*sw_vec_push(&doors->shut) = shut; /* there is room */
+		if (r == 0)
+			*sw_vec_push(&doors->power) = power;
 	}
 	if (pack->failed != 0)
 		return pack->failed;
@@ -509,7 +521,9 @@ int sw_engine_load_facts(struct sw_pack *pack, const struct sw_engine_config *co
 		sw_ledger_set_up(&engine->ledger, n, !sw_bitmap_has(&doors.down, n));
 		sw_ledger_set_closed(&engine->ledger, n, sw_bitmap_has(&doors.closed, n));
 		sw_ledger_set_shut(&engine->ledger, n, doors.shut.items[n]);
+		sw_power_load(engine, n, doors.power.items[n]);
 	}
+	engine->restores_power = whole.restores_power || (engine->nodes_off > 0 && !engine->config.terms.nodes_switch);
 	r = load_tenants(pack, engine);
 	if (r == 0)
 		r = load_jobs(pack, engine);

@@ -185,6 +185,8 @@ struct sw_engine {
 	uint32_t hold_parts;		  /* that they have of the ledger */
 	sw_ns hold_at;			  /* when the next of them begins or ends */
 	struct sw_shade shade;
+	uint32_t nodes_off, gpus_off; /* that the policy has switched off */
+	bool restores_power;	      /* with the next event: another policy is in charge, or other terms */
 	SW_VEC(struct sw_tenant) tenants;
 	bool quotas;
 	uint32_t leavers;  /* jobs whose runs are on their way to other GPUs */
@@ -528,6 +530,15 @@ enum sw_answer sw_hold_release(struct sw_plan *plan, const struct sw_core_job *j
  * GPUs; then the job runs there. */
 bool sw_hold_suffices(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t gpus);
 enum sw_answer sw_plan_put_held(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus);
+
+bool sw_holds_touch(const struct sw_engine *engine, uint32_t node);
+
+/* ---- power of nodes (power.c) */
+void sw_power_is_up(struct sw_engine *engine, uint32_t node);
+void sw_power_is_down(struct sw_engine *engine, uint32_t node);
+void sw_power_load(struct sw_engine *engine, uint32_t node, uint8_t power);
+/* Switches all nodes on. */
+void sw_power_restore(struct sw_engine *engine);
 
 /* ---- what a plan has touched (plan.c) */
 void sw_plan_reset(struct sw_plan *plan);

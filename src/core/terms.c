@@ -24,6 +24,7 @@ const struct sw_term_row sw_term_rows[] = {
 	{"keeps_state", AT(keeps_state), SW_TERM_FLAG, .about = "a preempted job can go on anywhere"},
 	{"replace_is_free", AT(replace_is_free), SW_TERM_FLAG, .about = "every decision may lay out all running jobs anew"},
 	{"nodes_join", AT(may_grow), SW_TERM_FLAG, .about = "a job that is too large for the cluster waits for more nodes"},
+	{"nodes_switch", AT(nodes_switch), SW_TERM_FLAG, .about = "a policy may switch nodes off and on"},
 	{"tells_speed", AT(tells_speed), SW_TERM_FLAG, .about = "the speed of a job is known at once"},
 	{"exact_ties", AT(exact_ties), SW_TERM_FLAG, .about = "jobs with equal keys keep the places of a list that is sorted stably"},
 	{"moves", AT(moves), SW_TERM_CHOICE, .choices = sw_moves_words, .about = "how a running job comes to other GPUs"},

@@ -44,6 +44,7 @@ struct sw_terms {
 	 * ran if their stop rule says so */
 	bool keeps_state;
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
+	bool nodes_switch;    /* the policy may switch nodes off and on */
 	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
 	bool tells_speed;     /* the world says at once how fast a job runs; one of which it says nothing runs at full speed */
 	/* Among equals, keep the places of one list that is sorted stably at every decision, also

@@ -247,6 +247,23 @@ static int check_holds(const struct sw_engine *engine, struct sw_err *err)
 	return 0;
 }
 
+static int check_power(const struct sw_engine *engine, struct sw_err *err)
+{
+	uint32_t nodes = 0, gpus = 0;
+	for (uint32_t n = 0; n < engine->topology->node_count; n++) {
+		const struct sw_ledger_node *node = &engine->ledger.nodes[n];
+		bool off = node->power == SW_POWER_OFF;
+		nodes += off;
+		gpus += off ? engine->topology->nodes[n].gpus : 0;
+		if (node->power != SW_POWER_ON && (node->up || node->standing != 0 || node->homes != 0))
+			return sw_err_set(err, SW_EBUG, "engine invariant 13: node %u is switched off, and up or in use", n);
+	}
+	if (nodes != engine->nodes_off || gpus != engine->gpus_off)
+		return sw_err_set(err, SW_EBUG, "engine invariant 13: %u nodes of %u GPUs are switched off, the count says %u and %u",
+				  nodes, gpus, engine->nodes_off, engine->gpus_off);
+	return 0;
+}
+
 static int check_alarms(const struct sw_engine *engine, struct sw_err *err)
 {
 	if (sw_heap_top_key(&engine->alarms) <= engine->now)
@@ -294,5 +311,7 @@ int sw_engine_validate(const struct sw_engine *engine, struct sw_err *err)
 		r = check_leases(engine, err);
 	if (r == 0)
 		r = check_holds(engine, err);
+	if (r == 0)
+		r = check_power(engine, err);
 	return r;
 }

@@ -263,6 +263,7 @@ void sw_view_node(const struct sw_view *view, struct sw_node_id id, struct sw_no
 		.memory_free_bytes = node->memory_free_bytes,
 		.gpu_memory_bytes = shape->gpu_memory_bytes,
 		.gpu_type = shape->gpu_type,
+		.power = node->power,
 		.up = node->up,
 		.open = node->up && !node->closed,
 	};

@@ -277,6 +277,21 @@ static void polite(struct sw_plan *plan, const struct sw_job *job)
 	}
 }
 
+/* On, one that is off; off, one that is not. */
+static void switch_node(struct sw_plan *plan)
+{
+	struct sw_view *view = sw_plan_view(plan);
+	struct sw_node_id id = any_node(view);
+	struct sw_node node;
+	if (id.v >= sw_view_nodes(view))
+		return;
+	sw_view_node(view, id, &node);
+	if (node.power == SW_POWER_OFF)
+		(void)sw_plan_node(plan, id, true);
+	else if (node.power == SW_POWER_ON && chance(view, 30))
+		(void)sw_plan_node(plan, id, false);
+}
+
 /* To a node by chance, or beside another without a promise. */
 static void push(struct sw_plan *plan, const struct sw_job *job)
 {
@@ -439,11 +454,16 @@ static void list(struct sw_plan *plan, const struct sw_job *job)
 static void rude(struct sw_plan *plan, const struct sw_job *job)
 {
 	struct sw_view *view = sw_plan_view(plan);
+	struct sw_node_id node;
 	sw_ns due;
 	static const struct sw_gpus nowhere = {{3}, UINT64_C(1) << 63};
 	static const struct sw_job nobody = {.gpus = 1, .min_gpus = 1, .max_gpus = 1};
 	static const struct sw_split nonsense = {.parts = {{{0}, 0, 1}, {{0}, 0, 1}}, .count = 2, .step_milli = 1, .alone_milli = 1};
-	switch (sw_view_random(view, 20)) {
+	switch (sw_view_random(view, 21)) {
+	case 20:
+		node = any_node(view);
+		(void)sw_plan_node(plan, node, chance(view, 50));
+		break;
 	case 13:
 	case 14:
 	case 15:
@@ -517,6 +537,8 @@ static sw_ns decide(struct sw_plan *plan)
 		if (job == NULL)
 			break;
 		list(plan, job);
+		if (chance(view, 5))
+			switch_node(plan);
 		if (!chance(view, sw_view_param(view, MANNERS)->number))
 			rude(plan, job);
 		else if (chance(view, 20))

@@ -99,7 +99,8 @@ void sw_delays_note(struct sw_delays *delays, struct sw_engine *engine, const st
 			note_job(delays, sw_engine_job(engine, events[e].job));
 	}
 	for (size_t c = 0; c < step->command_count; c++)
-		note_job(delays, sw_engine_job(engine, (struct sw_job_id){step->commands[c].job}));
+		if (step->commands[c].kind < SW_CMD_NODE_OFF)
+			note_job(delays, sw_engine_job(engine, (struct sw_job_id){step->commands[c].job}));
 	/* Of jobs that went down with their node nothing is told. */
 	for (const struct sw_job *job = lost ? sw_view_next_waiting(view, NULL) : NULL; job != NULL; job = sw_view_next_waiting(view, job))
 		note_job(delays, job);

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "contention/crowd.h"
+#include "sim/boots.h"
 #include "sim/faults.h"
 #include "sim/interleave.h"
 #include "sim/neighbours.h"
@@ -56,6 +57,7 @@ struct sw_world_model {
 	struct sw_heap begins; /* when runs are heard to have begun, where a history tells that */
 	sw_events news;	       /* learned since the last step */
 	struct sw_faults *faults;
+	struct sw_boots *boots;
 	struct sw_neighbours *neighbours; /* NULL where they do not matter */
 	struct sw_crowd *crowd;		  /* where they matter by their profiles */
 	const struct sw_profiles *profiles;
@@ -179,6 +181,7 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 	if (r < 0)
 		return r;
 	r = sw_faults_new(world, topology, seed, &model->faults);
+	r = r < 0 ? r : sw_boots_new(topology->node_count, world->boot_ns, &model->boots);
 	if (r < 0)
 		return sw_err_set(err, r, "out of memory");
 	*ret_model = SW_TAKE(model);
@@ -200,6 +203,8 @@ void sw_world_model_free(struct sw_world_model *model)
 	sw_vec_free(&model->news);
 	if (model->faults != NULL)
 		sw_faults_free(model->faults);
+	if (model->boots != NULL)
+		sw_boots_free(model->boots);
 	free(model);
 }
 
@@ -670,6 +675,10 @@ void sw_world_model_obey(struct sw_world_model *model, const struct sw_engine *e
 		case SW_CMD_LIMIT:
 			change_share(model, engine, command->job, now);
 			break;
+		case SW_CMD_NODE_OFF:
+		case SW_CMD_NODE_ON:
+			sw_boots_switch(model->boots, command->node, command->kind == SW_CMD_NODE_ON, now);
+			break;
 		default:
 			break;
 		}
@@ -756,6 +765,8 @@ static int break_nodes(struct sw_world_model *model, sw_ns now, sw_events *event
 	uint32_t node;
 	bool up;
 	while (sw_faults_take(model->faults, now, &node, &up)) {
+		if (!sw_boots_passes_fault(model->boots, node, up))
+			continue;
 		struct sw_event *event = sw_vec_push(events);
 		if (event == NULL)
 			return SW_ENOMEM;
@@ -764,10 +775,25 @@ static int break_nodes(struct sw_world_model *model, sw_ns now, sw_events *event
 	return 0;
 }
 
+/* Nodes that were switched on and are up by now. */
+static int boot_nodes(struct sw_world_model *model, sw_ns now, sw_events *events)
+{
+	uint32_t node;
+	while (sw_boots_take(model->boots, now, &node)) {
+		struct sw_event *event = sw_vec_push(events);
+		if (event == NULL)
+			return SW_ENOMEM;
+		*event = (struct sw_event){.kind = SW_EV_NODE_UP, .node = {node}};
+	}
+	return 0;
+}
+
 sw_ns sw_world_model_next(const struct sw_world_model *model)
 {
 	sw_ns end = sw_heap_top_key(&model->ends), fault = sw_faults_next(model->faults), begin = sw_heap_top_key(&model->begins);
+	sw_ns boot = sw_boots_next(model->boots);
 	end = begin < end ? begin : end;
+	end = boot < end ? boot : end;
 	return end < fault ? end : fault;
 }
 
@@ -786,7 +812,7 @@ int sw_world_model_collect(struct sw_world_model *model, const struct sw_engine 
 		r = end_runs(model, engine, now, events);
 	if (r == 0)
 		r = break_nodes(model, now, events);
-	return r;
+	return r < 0 ? r : boot_nodes(model, now, events);
 }
 
 struct sw_predictor sw_world_model_predictor(const struct sw_world_model *model)

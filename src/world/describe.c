@@ -98,8 +98,12 @@ static void say_placement(FILE *out, const struct sw_world *world)
 
 static void say_drivers(FILE *out, const struct sw_world *world)
 {
+	char text[32];
 	if (world->nodes_join)
 		fputs("  nodes: may join, so that a job that is too large for the cluster waits\n", out);
+	if (world->nodes_switch)
+		fprintf(out, "  power: a policy may switch nodes off; one that is switched on again is up after %s\n",
+			time_text(world->boot_ns, text));
 	if (!world->tells_speed)
 		fputs("  speed: as measured, not known before\n", out);
 }

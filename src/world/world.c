@@ -19,7 +19,8 @@
  * afterwards. */
 struct file {
 	const char *base, *name, *about;
-	const struct sw_yaml_node *suspend, *resume, *migrate, *solve, *work, *event_overhead, *host, *faults, *gpu_types, *not_modelled;
+	const struct sw_yaml_node *suspend, *resume, *migrate, *solve, *work, *event_overhead, *host, *nodes, *faults, *gpu_types;
+	const struct sw_yaml_node *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns, switch_ns;
 	const struct sw_yaml_node *stops;
 	bool replace_is_free, placement_slowdown, sharing_slowdown, nodes_join, tells_speed;
@@ -61,6 +62,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"gate", SW_YAML_MILLI, AT(gate_milli), .min = 1000, .max = 100000},
 	{"split", SW_YAML_MILLI, AT(split_milli), .min = 1000, .max = 100000},
 	{"host", SW_YAML_MAP, AT(host)},
+	{"nodes", SW_YAML_MAP, AT(nodes)},
 	{"faults", SW_YAML_MAP, AT(faults)},
 	{"gpu_types", SW_YAML_MAP, AT(gpu_types), .max = SW_GPU_RULES_MAX},
 	{"not_modelled", SW_YAML_LIST, AT(not_modelled), .max = 32},
@@ -150,6 +152,22 @@ static int read_stops(const struct sw_yaml_node *node, struct sw_world *world, s
 		return sw_yaml_fail(node, err,
 				    "'opportunistic' cannot be '%s': an opportunistic job makes way for others ('suspend' or 'requeue')",
 				    sw_stop_rule_words[world->opportunistic_stop]);
+	return r;
+}
+
+static int read_nodes(const struct sw_yaml_node *node, struct sw_world *world, struct sw_err *err)
+{
+	static const struct sw_yaml_field fields[] = {
+		{"switch", SW_YAML_BOOL, .offset = offsetof(struct sw_world, nodes_switch)},
+		{"boot", SW_YAML_DURATION, .offset = offsetof(struct sw_world, boot_ns)},
+	};
+	if (node == NULL)
+		return 0;
+	world->nodes_switch = false;
+	world->boot_ns = 0;
+	int r = sw_yaml_decode(node, "the power of nodes", fields, SW_YAML_COUNT(fields), world, err);
+	if (r == 0 && !world->nodes_switch && world->boot_ns > 0)
+		return sw_yaml_fail(node, err, "'boot' means nothing where no node is switched off ('switch: true')");
 	return r;
 }
 
@@ -329,6 +347,8 @@ static int read_parts(const struct file *file, struct sw_world *world, struct sw
 	if (r == 0)
 		r = read_stops(file->stops, world, err);
 	if (r == 0)
+		r = read_nodes(file->nodes, world, err);
+	if (r == 0)
 		r = read_faults(file->faults, world, err);
 	if (r == 0)
 		r = sw_gpu_rules_read(file->gpu_types, &world->gpu_types, err);
@@ -492,6 +512,8 @@ int sw_world_record(struct sw_world *world, struct sw_err *err)
 	world->recorded = true;
 	world->start_ns = world->switch_ns = 0;
 	world->node_mtbf_ns = world->node_repair_ns = 0;
+	world->nodes_switch = false; /* they came and went as they did */
+	world->boot_ns = 0;
 	world->job_failure_ppm = 0;
 	return replace_text(&world->not_modelled,
 			    "another place or other neighbours than a job really had\n"
@@ -524,6 +546,7 @@ struct sw_terms sw_world_terms(const struct sw_world *world)
 		.preemption_cost_ns = preemption_cost(world),
 		.keeps_state = world->preempt == SW_PREEMPT_FREE || world->preempt == SW_PREEMPT_SUSPEND,
 		.replace_is_free = world->replace_is_free,
+		.nodes_switch = world->nodes_switch,
 		.may_grow = world->nodes_join,
 		.tells_speed = world->tells_speed,
 		.exact_ties = world->event_overhead,

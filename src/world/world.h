@@ -58,6 +58,8 @@ struct sw_world {
 	int64_t quantum_ns;   /* a running job is not preempted before it ran this long */
 	bool replace_is_free; /* every decision may lay out all running jobs anew */
 	enum sw_preempt_mode preempt;
+	bool nodes_switch;			 /* a policy may switch nodes off and on */
+	int64_t boot_ns;			 /* after which a node that was switched on is up */
 	bool nodes_join;			 /* a job that is too large for the cluster waits instead of being refused */
 	bool tells_speed;			 /* the speed of a job is known at once; else it is measured, and told a little later */
 	int moves;				 /* enum sw_moves */

@@ -41,6 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						.fallback = &sw_policy_fifo,
 						.placement = &sw_placement_pack,
 						.terms.moves = SW_MOVES_NEVER,
+						.terms.nodes_switch = true,
 						.terms.may_grow = true};
 	struct sw_engine *engine = NULL, *again = NULL;
 	struct sw_err err = {0};

@@ -96,7 +96,7 @@ static void change_node(struct sw_soak_books *books, uint32_t node, const struct
 {
 	if (node >= books->nodes)
 		return;
-	books->down[node] = false;
+	books->down[node] = books->off[node] = books->boots[node] = false;
 	books->shut[node] = sw_topology_renumber(change, books->shut[node]);
 	for (uint32_t j = 0; j < books->count; j++) {
 		struct sw_soak_entry *entry = &books->jobs[j];
@@ -213,7 +213,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		break;
 	case SW_EV_NODE_UP:
 		if (event->node.v < books->nodes)
-			books->down[event->node.v] = false;
+			books->down[event->node.v] = books->off[event->node.v] = books->boots[event->node.v] = false;
 		break;
 	case SW_EV_QUOTA:
 		if (event->tenant < SW_SOAK_TENANTS_MAX)
@@ -260,6 +260,7 @@ void sw_soak_books_foresee(struct sw_soak_books *books, sw_ns at, const struct s
 		books->now = at;
 	books->due_count = books->due_next = 0;
 	books->bounces = books->turns_back = false;
+	memcpy(books->was_off, books->off, sizeof books->was_off);
 	for (uint32_t j = 0; j < books->count; j++)
 		books->jobs[j].stood = stands(books, &books->jobs[j]);
 	for (uint32_t j = 0; j < books->count; j++)
@@ -438,12 +439,32 @@ static int sit_elsewhere(struct sw_soak_entry *entry, const struct sw_command *c
 	return 0;
 }
 
+/* Off: nothing is there. On: it was off, and its driver says when it is up. */
+static int check_switch(struct sw_soak_books *books, const struct sw_command *command, struct sw_err *err)
+{
+	uint32_t node = command->node;
+	bool on = command->kind == SW_CMD_NODE_ON, sound = node < books->nodes && books->config->terms.nodes_switch;
+	if (!sound || (on ? !books->off[node] && !books->was_off[node] : books->down[node] || books->closed[node]))
+		return sw_err_set(err, SW_EBUG, "node %u was switched, which cannot be", node);
+	for (uint32_t j = 0; !on && j < books->count; j++) {
+		const struct sw_soak_entry *entry = &books->jobs[j];
+		if ((entry->runs || (stands(books, entry) && !entry->home_moved)) && sits_on(entry, node))
+			return sw_err_set(err, SW_EBUG, "node %u was switched off, and job %u is there", node, j);
+	}
+	books->off[node] = !on;
+	books->boots[node] = on && books->down[node];
+	books->down[node] |= !on;
+	return 0;
+}
+
 static int check_command(struct sw_soak_books *books, const struct sw_engine *engine, const struct sw_command *command, struct sw_err *err)
 {
 	if (command->kind == SW_CMD_ASK) {
 		books->asked++;
 		return 0;
 	}
+	if (command->kind == SW_CMD_NODE_OFF || command->kind == SW_CMD_NODE_ON)
+		return check_switch(books, command, err);
 	if (command->job >= books->count)
 		return sw_err_set(err, SW_EBUG, "a command names job %u, which was not submitted", command->job);
 	struct sw_soak_entry *entry = &books->jobs[command->job];
@@ -493,6 +514,9 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 			return sw_err_set(err, SW_EBUG, "job %u was refused while it ran, or twice", command->job);
 		entry->ended = entry->refused = true;
 		return 0;
+	case SW_CMD_NODE_OFF:
+	case SW_CMD_NODE_ON:
+		break;
 	}
 	return sw_err_set(err, SW_EBUG, "there is no command %u", command->kind);
 }
@@ -503,6 +527,13 @@ static int check_jobs(const struct sw_soak_books *books, const struct sw_engine 
 {
 	if (sw_view_nodes(sw_engine_view(engine)) != books->nodes)
 		return sw_err_set(err, SW_EBUG, "the engine has %u nodes, not %u", sw_view_nodes(sw_engine_view(engine)), books->nodes);
+	for (uint32_t n = 0; n < books->nodes; n++) {
+		struct sw_node node;
+		sw_view_node(sw_engine_view(engine), (struct sw_node_id){n}, &node);
+		if (node.up == books->down[n] || (node.power == SW_POWER_OFF) != books->off[n])
+			return sw_err_set(err, SW_EBUG, "node %u is %s with power %u, events and commands say otherwise", n,
+					  node.up ? "up" : "down", node.power);
+	}
 	if (sw_engine_job_count(engine) != books->count)
 		return sw_err_set(err, SW_EBUG, "the engine has %u jobs, not %u", sw_engine_job_count(engine), books->count);
 	for (uint32_t j = 0; j < books->count; j++) {

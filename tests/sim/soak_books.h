@@ -45,6 +45,8 @@ struct sw_soak_books {
 	uint32_t count;
 	uint32_t nodes;
 	bool down[SW_SOAK_NODES_MAX];
+	bool off[SW_SOAK_NODES_MAX], was_off[SW_SOAK_NODES_MAX]; /* by the policy; at the beginning of this step */
+	bool boots[SW_SOAK_NODES_MAX];				 /* it was switched on, and is not up yet */
 	bool closed[SW_SOAK_NODES_MAX];
 	uint64_t shut[SW_SOAK_NODES_MAX];    /* GPUs that take no job */
 	uint32_t quota[SW_SOAK_TENANTS_MAX]; /* UINT32_MAX: none */

@@ -495,6 +495,9 @@ static int drain(struct storm *storm, struct sw_err *err)
 		if (alive == 0)
 			return 0;
 		draw_replies(storm, true);
+		for (uint32_t n = 0; n < storm->books.nodes; n++)
+			if (storm->books.boots[n] && storm->count < 64)
+				storm->events[storm->count++] = (struct sw_event){.kind = SW_EV_NODE_UP, .node = {n}};
 		bool happens = storm->count > 0;
 		if (!happens && storm->wake_at == SW_TIME_NEVER)
 			return report_stall(storm, alive, err);
@@ -547,6 +550,7 @@ static void draw_config(struct storm *storm, const struct sw_policy *policy)
 	if (chance(storm, 70))
 		storm->config.predictor.speeds = foretell;
 	storm->config.terms.tells_speed = chance(storm, 50);
+	storm->config.terms.nodes_switch = chance(storm, 50);
 	if (!storm->config.terms.replace_is_free && chance(storm, 30))
 		storm->config.terms.moves = chance(storm, 50) ? SW_MOVES_RESTART : SW_MOVES_NEVER;
 }

@@ -194,7 +194,7 @@ static const struct sw_engine_config all_members = {
 	(const void *)any,
 	(const void *)any,
 	1,
-	{1, 1, true, true, true, true, true, 1, 1, 1, 1, true, 1, 1},
+	{1, 1, true, true, true, true, true, true, 1, 1, 1, 1, true, 1, 1},
 	{(void *)(uintptr_t)any, no_speeds},
 	{(void *)(uintptr_t)any, no_scale},
 	&types_there,

@@ -195,6 +195,7 @@ static void test_refused(void **state)
 		{"base: live\nname: m\ntells_speed: true\n", "tells_speed"},
 		{"base: live\nname: m\nsharing_by: profiles\n", "sharing_by"},
 		{"base: live\nname: m\nsplit: 1.1\n", "split"},
+		{"base: live\nname: m\nnodes: {switch: true}\n", "agents cannot switch nodes off and on yet"},
 		{"base: live\nname: m\nstops: {guaranteed: world}\n", "stops"},
 		{"base: live\nname: m\nevent_overhead: {default: 1s}\n", "event_overhead"},
 		{"base: live\nname: m\nhost: {cpus_per_gpu: 4}\n", "host"},

@@ -17,7 +17,7 @@ static size_t size_of(const struct sw_term_row *row)
  * compile. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wmissing-field-initializers"
-static const struct sw_terms all_members = {1, 1, true, true, true, true, true, 1, 1, 1, 1, true, 1, 1};
+static const struct sw_terms all_members = {1, 1, true, true, true, true, true, true, 1, 1, 1, 1, true, 1, 1};
 #pragma GCC diagnostic pop
 
 /* Aim: a member without a row would be lost on the way from the world to the engine, or not be

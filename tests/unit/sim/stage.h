@@ -55,6 +55,7 @@ static inline void stage_rise(struct stage *stage, const struct sw_topology_node
 		.terms.preemption_cost_ns = stage->world->restart_ns,
 		.terms.keeps_state = sw_world_terms(stage->world).keeps_state,
 		.terms.replace_is_free = stage->world->replace_is_free,
+		.terms.nodes_switch = stage->world->nodes_switch,
 	};
 	script = NULL;
 	rig_must(sw_engine_new(&config, &stage->engine, &err), &err);

@@ -243,6 +243,11 @@ static void test_refused(void **state)
 		{"name: a\nwork: {from: iterations, iteration_scale: 0}\n", "'iteration_scale' is 0, expected 0.000001 to"},
 		{"name: a\nfaults:\n  node_mtbf: 10s\n  node_repair: 1s\n", "line 2: 'node_mtbf' is below a minute"},
 		{"name: a\nfaults: {node_mtbf: 10d}\n", "'node_repair' must be above 0"},
+		{"name: a\nnodes: {boot: 5m}\n", "line 2: 'boot' means nothing where no node is switched off"},
+		{"name: a\nnodes: {switch: false, boot: 1s}\n", "'boot' means nothing"},
+		{"name: a\nnodes: {switch: true, boot: -1s}\n", "'boot' is '-1s', expected a duration"},
+		{"name: a\nnodes: {on: true}\n", "'on' is not a key of the power of nodes"},
+		{"name: a\nnodes: true\n", "'nodes' is 'true', expected a map"},
 		{"name: a\nstops:\n  opportunistic: never\n", "an opportunistic job makes way for others"},
 		{"name: a\nstops: {opportunistic: suspend_if_free}\n", "an opportunistic job makes way for others"},
 		{"base: live\nname: a\npreempt: restart\n", "no run stands where it was with 'preempt: restart'"},
@@ -291,13 +296,39 @@ static void test_describe(void **state)
 	assert_null(strstr(other, "free of cost"));
 }
 
+/* Whether nodes are switched, and how long one boots, comes from the file to the terms and the
+ * report; only a world that says so has it. */
+static void test_power(void **state)
+{
+	(void)state;
+	SW_CLEANUP(sw_world_freep) struct sw_world *mine = parse("name: mine\nbase: live\nnodes: {switch: true, boot: 90s}\n");
+	assert_true(mine->nodes_switch && sw_world_terms(mine).nodes_switch);
+	assert_int_equal(mine->boot_ns, 90 * S);
+	SW_CLEANUP(sw_freep) char *text = sw_world_describe(mine);
+	assert_has(text, "one that is switched on again is up after 0:01:30");
+	SW_CLEANUP(sw_world_freep) struct sw_world *not_mine = parse("name: n\nbase: measured\nnodes: {switch: false}\n");
+	assert_false(sw_world_terms(not_mine).nodes_switch);
+	assert_int_equal(not_mine->boot_ns, 0);
+	SW_CLEANUP(sw_freep) char *other = sw_world_describe(not_mine);
+	assert_null(strstr(other, "switched on"));
+	const char *const names[] = {"live", "muri"};
+	for (size_t n = 0; n < 2; n++) {
+		SW_CLEANUP(sw_world_freep) struct sw_world *world = load(names[n]);
+		assert_false(sw_world_terms(world).nodes_switch);
+	}
+	SW_CLEANUP(sw_world_freep) struct sw_world *measured = load("measured");
+	assert_true(sw_world_terms(measured).nodes_switch && measured->boot_ns > 0);
+	assert_int_equal(sw_world_record(measured, NULL), 0);
+	assert_false(sw_world_terms(measured).nodes_switch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ideal),	 cmocka_unit_test(test_muri_overheads), cmocka_unit_test(test_muri_work),
 		cmocka_unit_test(test_measured), cmocka_unit_test(test_transfer),	cmocka_unit_test(test_builtin),
 		cmocka_unit_test(test_base),	 cmocka_unit_test(test_unknown_name),	cmocka_unit_test(test_path),
-		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_describe),
+		cmocka_unit_test(test_refused),	 cmocka_unit_test(test_describe),	cmocka_unit_test(test_power),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
