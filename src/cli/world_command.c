@@ -35,6 +35,14 @@ static void print_terms(const json_t *terms)
 	}
 }
 
+/* They are in the file alone, which the controller could read. */
+static void print_gpu_types(const char *text)
+{
+	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
+	if (sw_world_parse("in force", text, strlen(text), &world, NULL) == 0)
+		sw_gpu_rules_say(stdout, &world->gpu_types);
+}
+
 static int change(struct sw_client *client, const char *name, json_t **ret_answer, struct sw_err *err)
 {
 	SW_CLEANUP(sw_world_freep) struct sw_world *world = NULL;
@@ -67,6 +75,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	printf("World: %s%s\n", name[0] != '\0' ? name : "none was given",
 	       json_is_true(json_object_get(answer, "chosen")) ? " (set by an operator)" : "");
 	print_terms(json_object_get(answer, "terms"));
+	print_gpu_types(sw_cli_text(answer, "text", ""));
 	return 0;
 }
 
