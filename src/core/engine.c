@@ -181,6 +181,7 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	engine->recheck = false;
 	if (engine->restores_power)
 		sw_power_restore(engine);
+	sw_holds_pass(engine); /* one that is over is in no event's way */
 	for (size_t e = 0; e < count; e++) {
 		r = sw_engine_apply(engine, &events[e]);
 		if (r < 0)
@@ -188,7 +189,6 @@ int sw_engine_hear(struct sw_engine *engine, sw_ns at, const struct sw_event *ev
 	}
 	sw_alarms_ring(engine);
 	sw_leases_expire(engine);
-	sw_holds_pass(engine);
 	*ret_step = (struct sw_step){engine->commands.items, engine->commands.count, 0};
 	return 0;
 }

@@ -67,7 +67,7 @@ bool sw_plan_gather_at(struct sw_engine *engine, const struct sw_core_job *job, 
 	bool sensible = true, open = true;
 	sw_spot_begin(spot, &engine->ledger, sw_share_of(&job->seen));
 	for (size_t i = 0; i < count && sensible; i++) {
-		sensible = is_mask_of(engine->topology, &where[i]) &&
+		sensible = sw_plan_is_mask(engine->topology, &where[i]) &&
 			   (sw_spot_put(spot, &(struct sw_part){.mask = where[i].mask, .node = where[i].node.v}) || spot->failed);
 		open = sensible && open && sw_plan_is_open(&engine->ledger, where[i].node.v, where[i].mask, job);
 	}

@@ -94,7 +94,7 @@ static enum sw_answer find(struct sw_plan *plan, struct sw_core_job *job, const 
 	struct sw_place place = sw_plan_place_of(engine, &wish->where);
 	bool found = sw_plan_find(plan, job, gpus, place, &parts);
 	if (!found && wish->where.kind == SW_WHERE_CLUSTER && sw_order_takes_any_place(engine))
-		found = sw_plan_find(plan, job, gpus, (struct sw_place){UINT32_MAX, NULL}, &parts);
+		found = sw_plan_find(plan, job, gpus, (struct sw_place){UINT32_MAX, NULL, false}, &parts);
 	if (!found)
 		return SW_NO_ROOM;
 	*ret_parts = parts != job->home ? parts : copy_parts(&engine->ledger, parts);

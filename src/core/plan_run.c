@@ -6,7 +6,7 @@
  */
 #include "core/state.h"
 
-bool sw_plan_is_where(const struct sw_engine *engine, const struct sw_where *where)
+bool sw_plan_is_rare_where(const struct sw_engine *engine, const struct sw_where *where)
 {
 	switch (where->kind) {
 	case SW_WHERE_NODE:

@@ -485,8 +485,14 @@ static inline bool sw_where_is_exact(const struct sw_where *where)
 {
 	return where->kind == SW_WHERE_GPUS || where->kind == SW_WHERE_BESIDE || where->kind == SW_WHERE_PARTS;
 }
-/* Of any other place than those that most wishes have. */
-bool sw_plan_is_where(const struct sw_engine *engine, const struct sw_where *where);
+/* Whether a wish may name this place; the second asks first of those that most wishes have. */
+bool sw_plan_is_rare_where(const struct sw_engine *engine, const struct sw_where *where);
+static inline bool sw_plan_is_where(const struct sw_engine *engine, const struct sw_where *where)
+{
+	return where->kind == SW_WHERE_CLUSTER || (where->kind == SW_WHERE_BESIDE && where->beside != NULL) ||
+	       (where->kind == SW_WHERE_RULE && (where->rule == NULL || where->rule->place != NULL)) ||
+	       sw_plan_is_rare_where(engine, where);
+}
 /* Whether the wish makes sense for any state of the job; `sets_up`: it has a configuration. */
 static inline bool sw_plan_is_wish(const struct sw_engine *engine, const struct sw_core_job *job, const struct sw_wish *wish, bool sets_up)
 {
@@ -494,10 +500,7 @@ static inline bool sw_plan_is_wish(const struct sw_engine *engine, const struct 
 		      (wish->gpus >= job->seen.min_gpus && wish->gpus <= job->seen.max_gpus && !sw_where_is_exact(&wish->where));
 	bool leases = wish->until == 0 || wish->until > engine->now;
 	return counts && leases && wish->as <= SW_AS_OPPORTUNISTIC && wish->promise <= SW_REST && wish->evict <= SW_EVICT_SPARING &&
-	       (wish->where.kind == SW_WHERE_CLUSTER || (wish->where.kind == SW_WHERE_BESIDE && wish->where.beside != NULL) ||
-		(wish->where.kind == SW_WHERE_RULE && (wish->where.rule == NULL || wish->where.rule->place != NULL)) ||
-		sw_plan_is_where(engine, &wish->where)) &&
-	       (!sets_up || sw_config_is_sensible(&wish->config));
+	       sw_plan_is_where(engine, &wish->where) && (!sets_up || sw_config_is_sensible(&wish->config));
 }
 
 /* ---- holds (hold.c) */

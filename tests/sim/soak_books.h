@@ -20,6 +20,7 @@ struct sw_soak_entry {
 	uint32_t epoch;
 	uint32_t gpus;
 	sw_ns since;
+	sw_ns until; /* when the lease of its run ends, as of the last step */
 	uint32_t retries;
 	uint32_t tenant;
 	bool guaranteed;	    /* its last run, or as it asked */

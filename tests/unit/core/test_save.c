@@ -36,7 +36,7 @@ static void make_busy(struct rig *rig, const struct sw_policy *policy)
 		rig_submit_plain(rig, 5 + i, 2, 1000);
 	rig_event(rig, 20, (struct sw_event){.kind = SW_EV_QUOTA, .tenant = 2, .gpus = 4});
 	rig_submit_plain(rig, 21, 400, 10); /* refused */
-	rig_finish(rig, 30, first);
+	rig_event(rig, 30, rig_answer(rig, SW_EV_FINISH, first)); /* chaos may not have it run */
 	rig_event(rig, 31, rig_node_event(SW_EV_NODE_DOWN, 1));
 	rig_event(rig, 32, (struct sw_event){.kind = SW_EV_CHANGE, .job = {3}, .avoid = 0});
 	rig_event(rig, 33, rig_node_event(SW_EV_NODE_CLOSE, 2));
@@ -296,7 +296,7 @@ static void test_no_field_is_forgotten(void **state)
 	assert_int_equal(sizeof(struct sw_part), 40);
 	assert_int_equal(sizeof(struct sw_topology_node), 40);
 	assert_int_equal(sizeof(struct sw_engine_config), 152);
-	assert_int_equal(sizeof(struct sw_engine), 6184);
+	assert_int_equal(sizeof(struct sw_engine), 6216);
 }
 
 int main(void)
