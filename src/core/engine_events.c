@@ -67,6 +67,7 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 		.asked_compute_milli = spec->compute_milli == 0 ? SW_COMPUTE_WHOLE : spec->compute_milli,
 		.asked_cpus = spec->cpus,
 		.asked_host_bytes = spec->host_memory_bytes,
+		.asked_work_ns = spec->knowledge == SW_UNKNOWN ? SW_TIME_NEVER : spec->work_ns,
 		.parts = SW_NO_PART,
 		.plan_slot = SW_NO_SLOT,
 		.prefers_home = spec->prefers_home || spec->stop_rule == SW_STOP_SUSPEND || spec->stop_rule == SW_STOP_IF_FREE,

@@ -78,6 +78,8 @@ void sw_engine_leave(struct sw_engine *engine, struct sw_core_job *job, uint32_t
 		sw_move_forget_run(engine, job);
 		sw_config_drop(job);
 	}
+	if (job->home == SW_NO_PART)
+		sw_engine_forget_work(engine, job);
 }
 
 void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job)
@@ -100,6 +102,7 @@ void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_forget_home(engine, job);
 	sw_move_forget_run(engine, job);
 	sw_config_drop(job);
+	sw_engine_forget_work(engine, job);
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_engine_relane(engine, job);
 	if (waits)

@@ -106,6 +106,18 @@ void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, boo
 		job->clock.ends_at = SW_TIME_NEVER;
 }
 
+void sw_engine_forget_work(struct sw_engine *engine, struct sw_core_job *job)
+{
+	if (engine->config.terms.keeps_state)
+		return;
+	job->clock.work_left_ns = job->asked_work_ns;
+	if (job->seen.state != SW_JOB_RUNNING)
+		return;
+	look_ahead(engine, job);
+	if (job->seen.paused)
+		job->clock.ends_at = SW_TIME_NEVER;
+}
+
 void sw_engine_set_waiting(struct sw_engine *engine, struct sw_core_job *job, bool can_resume)
 {
 	stop_running(engine, job);
@@ -218,6 +230,7 @@ void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_set_waiting(engine, job, false);
 	sw_move_forget_run(engine, job);
 	sw_config_drop(job);
+	sw_engine_forget_work(engine, job);
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_tell_change(engine, SW_CHANGE_LOSSES);
 	sw_tell_stopped(engine, job);

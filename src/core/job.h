@@ -27,6 +27,7 @@ struct sw_core_job {
 	uint32_t asked_compute_milli;
 	uint32_t asked_cpus; /* this and the next as submitted: a configuration holds for one run */
 	uint64_t asked_host_bytes;
+	sw_ns asked_work_ns;	 /* where a run begins of which nothing was kept */
 	struct sw_config config; /* of the run that it is, or that stands; else zero */
 	uint32_t epoch;		 /* counts runs; one that is suspended and goes on is the same */
 	uint32_t parts;		 /* what it holds; SW_NO_PART */

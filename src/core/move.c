@@ -214,6 +214,7 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_tell_stop(engine, job, SW_REASON_MOVED);
 	sw_move_forget_run(engine, job);
 	sw_engine_set_paused(engine, job, job->seen.paused); /* its run time, up to now */
+	sw_engine_forget_work(engine, job);
 	job->epoch++;
 	job->keeps = SW_KEEPS_UNKNOWN;
 	sw_engine_set_frees(engine, job, engine->config.terms.keeps_state);
@@ -225,6 +226,7 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 						      .parts = job->parts,
 						      .config = job->config});
 	sw_order_mark(engine, job);
+	sw_order_refresh(engine, job);
 }
 
 void sw_move_lose(struct sw_engine *engine, struct sw_core_job *job)

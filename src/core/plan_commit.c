@@ -50,7 +50,7 @@ static void commit_stop(struct sw_engine *engine, struct sw_core_job *job, const
 }
 
 /* At home it is the run that it was, where it stood there; else another one begins. */
-static void begin_run(struct sw_engine *engine, struct sw_core_job *job, struct sw_command *command)
+static void begin_run(struct sw_engine *engine, struct sw_core_job *job, bool ran, struct sw_command *command)
 {
 	command->kind = SW_CMD_START;
 	command->goes_on = sw_plan_is_homebound(engine, job);
@@ -62,6 +62,9 @@ static void begin_run(struct sw_engine *engine, struct sw_core_job *job, struct 
 		job->epoch++;
 		sw_move_forget_run(engine, job);
 	}
+	/* What was told of the work since a run was over holds. */
+	if (!keeps && (ran || job->home != SW_NO_PART))
+		sw_engine_forget_work(engine, job);
 	if (!keeps) {
 		job->keeps = SW_KEEPS_UNKNOWN;
 		sw_engine_set_frees(engine, job, engine->config.terms.keeps_state);
@@ -84,7 +87,7 @@ static void commit_run(struct sw_engine *engine, struct sw_core_job *job, const 
 	}
 	if (!goes && (!ran || engine->config.terms.moves != SW_MOVES_FREELY)) {
 		command.resume = entry->before.state == SW_JOB_SUSPENDED;
-		begin_run(engine, job, &command);
+		begin_run(engine, job, ran, &command);
 	} else if (!goes) { /* anywhere, from wherever it was */
 		sw_move_arrive(engine, job);
 	}

@@ -140,6 +140,10 @@ static void pack_core_job(struct sw_pack *pack, struct sw_core_job *job, sw_ns b
 		sw_pack_u32(pack, &job->asked_cpus);
 		sw_pack_u64(pack, &job->asked_host_bytes);
 	}
+	if (has(pack, 11))
+		sw_pack_near(pack, &job->asked_work_ns, job->clock.work_left_ns);
+	else
+		job->asked_work_ns = job->clock.work_left_ns;
 }
 
 static void pack_part(struct sw_pack *pack, struct sw_part *part)
@@ -248,7 +252,8 @@ static bool is_sensible(const struct sw_engine *engine, const struct sw_core_job
 		return false;
 	return seen->submit_at >= 0 && seen->since >= seen->submit_at && seen->since <= engine->now && job->clock.ran_ns >= 0 &&
 	       job->clock.ran_ns <= seen->since - seen->submit_at && job->clock.gpu_time_ns >= 0 && job->clock.work_left_ns >= 0 &&
-	       job->clock.work_left_as_of >= 0 && job->clock.work_left_as_of <= engine->now && job->clock.ends_at >= 0;
+	       job->asked_work_ns >= 0 && job->clock.work_left_as_of >= 0 && job->clock.work_left_as_of <= engine->now &&
+	       job->clock.ends_at >= 0;
 }
 
 static bool is_real(const struct sw_engine *engine, const struct sw_part *part)

@@ -291,6 +291,9 @@ void sw_engine_set_running(struct sw_engine *engine, struct sw_core_job *job, ui
 /* Lets a running job stand still from now on, or go on. What it holds changes with it: the caller
  * gives that back before and takes it after. */
 void sw_engine_set_paused(struct sw_engine *engine, struct sw_core_job *job, bool paused);
+/* Its run is over and stands nowhere: all of its work lies ahead of it again, until its driver says
+ * otherwise. In a world that keeps state the driver alone knows what a loss leaves. */
+void sw_engine_forget_work(struct sw_engine *engine, struct sw_core_job *job);
 /* One that waits competes no more until it is released. */
 void sw_engine_set_held(struct sw_engine *engine, struct sw_core_job *job);
 /* It waits, and it was wished that it be held then. */

@@ -68,9 +68,9 @@ static uint64_t simulate(const struct scenario *scenario, const struct sw_policy
 	assert_int_equal(sw_profiles_load_default(&profiles, NULL), 0);
 	assert_int_equal(sw_world_load("ideal", &world, NULL), 0);
 	world->replace_is_free = false;
-	/* A policy that asks what a stop leaves of a job hears the same from both: nothing. */
-	if (policy->decide != NULL)
-		world->preempt = SW_PREEMPT_RESTART;
+	/* A stop leaves nothing of a run: it begins anew, with all of its work. */
+	world->preempt = SW_PREEMPT_IN_PLACE;
+	world->guaranteed_stop = SW_STOP_RESTART;
 	const struct sw_sim_config config = {.trace = trace,
 					     .topology = topology,
 					     .profiles = profiles,
@@ -97,7 +97,7 @@ struct live {
 	uint64_t number;
 	struct sw_sync_run runs[JOBS];
 	size_t run_count;
-	int64_t left_ns[JOBS], ends_at_ns[JOBS]; /* of each job's work; INT64_MAX: it does not run */
+	int64_t work_ns[JOBS], ends_at_ns[JOBS]; /* of each job; INT64_MAX: it does not run */
 };
 
 static void apply(struct live *live, sw_records *records)
@@ -140,12 +140,11 @@ static void sync_until_quiet(struct live *live)
 			if (answer->wants[w].want == SW_WANT_FORGET)
 				continue;
 			if (answer->wants[w].want == SW_WANT_STOP) {
-				live->left_ns[job] = live->ends_at_ns[job] - live->now_ns;
 				live->ends_at_ns[job] = INT64_MAX;
 				run.state = SW_RUN_EXITED;
 				changed = true;
 			} else if (live->ends_at_ns[job] == INT64_MAX) {
-				live->ends_at_ns[job] = live->now_ns + live->left_ns[job];
+				live->ends_at_ns[job] = live->now_ns + live->work_ns[job];
 				changed = true;
 			}
 			live->runs[live->run_count++] = run;
@@ -201,7 +200,7 @@ static uint64_t control(const struct scenario *scenario, const char *policy)
 	struct live live = {.now_ns = START_NS};
 	assert_int_equal(sw_brain_new(&config, &live.brain, NULL), 0);
 	for (uint32_t j = 0; j < JOBS; j++) {
-		live.left_ns[j] = scenario->work_ns[j];
+		live.work_ns[j] = scenario->work_ns[j];
 		live.ends_at_ns[j] = INT64_MAX;
 	}
 	sync_until_quiet(&live);

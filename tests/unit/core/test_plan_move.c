@@ -218,7 +218,7 @@ static void test_stopped_at_another_size(void **state)
 	(void)state;
 	struct rig rig;
 	struct sw_job_spec spec = elastic_spec(1, 2, 4, 100);
-	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){0});
+	open_scripted(&rig, two_by_two, 2, (struct sw_engine_config){.terms.keeps_state = true});
 	rig_submit(&rig, 0, &spec);
 	run_script(&rig, 0, start_first);
 	resize(&rig, 0, 4, SW_YES);

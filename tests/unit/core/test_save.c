@@ -288,7 +288,7 @@ static void test_no_field_is_forgotten(void **state)
 {
 	(void)state;
 	assert_int_equal(sizeof(struct sw_job), 144);
-	assert_int_equal(sizeof(struct sw_core_job), 336);
+	assert_int_equal(sizeof(struct sw_core_job), 344);
 	assert_int_equal(sizeof(struct sw_lane), 96);
 	assert_int_equal(sizeof(struct sw_order_book), 256);
 	assert_int_equal(sizeof(struct sw_tenant), 12);

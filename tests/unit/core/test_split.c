@@ -50,7 +50,9 @@ static void test_what_is_booked(void **state)
 {
 	(void)state;
 	struct rig rig;
-	open_scripted(&rig, two_by_two, 2, splitting());
+	struct sw_engine_config config = splitting();
+	config.terms.keeps_state = true;
+	open_scripted(&rig, two_by_two, 2, config);
 	uint32_t job = submit(&rig, 0, 1, 40);
 	run_script(&rig, 1, split_first);
 	assert_string_equal(rig_place(&rig, job), "0:1 0:2");
