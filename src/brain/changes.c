@@ -237,29 +237,12 @@ static int cancel_prerun(struct sw_brain *brain, uint64_t prerun, struct sw_err 
 	return sw_engine_job(brain->engine, id)->state > SW_JOB_RUNNING ? 0 : cancel(brain, id, err);
 }
 
-/* Its run is over, suspended or not, and nothing of it is kept. With `competes` it waits for
- * another at once; else as it did, or held. */
-static int begin_again(struct sw_brain *brain, struct sw_job_id id, bool competes, struct sw_err *err)
+/* Its run is over, suspended or not, and nothing of it is kept. */
+static int begin_again(struct sw_brain *brain, struct sw_job_id id, bool holds, struct sw_err *err)
 {
-	struct sw_live *live = &brain->jobs.items[id.v];
-	struct sw_event events[3];
-	size_t count = 0;
-	bool runs = sw_engine_job(brain->engine, id)->state == SW_JOB_RUNNING;
-	if (!runs && !sw_brain_is_suspended(brain, live))
-		return 0;
-	if (sw_stop_note(brain, id.v, SW_STOP_ANEW, SW_STOPPED_BY_POLICY, 0) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	if (runs)
-		events[count++] = (struct sw_event){.kind = SW_EV_HOLD, .job = id};
-	/* What had kept something has a home, where it would have to go on. */
-	if (live->parks)
-		events[count++] =
-			(struct sw_event){.kind = SW_EV_FAIL, .job = id, .epoch = live->epoch, .left_ns = -1, .verdict = SW_FAIL_FREE};
-	if (competes)
-		events[count++] = (struct sw_event){.kind = SW_EV_RELEASE, .job = id};
-	if (live->parks && sw_brain_drop_runs(brain, id.v) < 0)
-		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	return sw_brain_step(brain, events, count, err);
+	const struct sw_event events[] = {{.kind = SW_EV_REQUEUE, .job = id}, {.kind = SW_EV_HOLD, .job = id}};
+	bool is_over = sw_brain_live(brain, id.v + UINT64_C(1))->run_count == 0;
+	return is_over ? 0 : sw_brain_step(brain, events, holds ? 2 : 1, err);
 }
 
 static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *body, struct sw_err *err)
@@ -295,7 +278,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 		if (json_is_true(json_object_get(body, "leaves")))
 			return step(brain, SW_EV_HOLD_NEXT, id, err);
 		if (json_is_true(json_object_get(body, "force")) && would_lose(brain, (uint64_t)number))
-			return begin_again(brain, id, false, err);
+			return begin_again(brain, id, true, err);
 		/* What cannot be suspended is dropped by the step, and this with it. */
 		if (live->run_count > 0 && json_is_true(json_object_get(body, "deep")))
 			sw_brain_set_deep(brain, live);
@@ -311,7 +294,7 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 		}
 		return live->depend_count > 0 || live->stranded || r < 0 ? r : step(brain, SW_EV_RELEASE, id, err);
 	default: /* requeue: stop it and let it compete again; what would be suspended or is goes too */
-		return begin_again(brain, id, job->state == SW_JOB_RUNNING && !live->user_held, err);
+		return begin_again(brain, id, false, err);
 	}
 }
 

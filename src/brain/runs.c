@@ -248,11 +248,12 @@ static uint64_t find_successor(const struct sw_brain *brain, const struct sw_ste
 static int stop(struct sw_brain *brain, const struct sw_step *step, const struct sw_command *command)
 {
 	struct sw_live *live = &brain->jobs.items[command->job];
-	const char *why = command->reason == SW_REASON_NODE_LOST ? name_loss(brain, live)
-			  : command->reason == SW_REASON_HELD	 ? "held"
-			  : command->reason == SW_REASON_MOVED	 ? "moved"
-			  : command->reason == SW_REASON_BOUNCED ? SW_BRAIN_BOUNCED
-								 : "preempted";
+	const char *why = command->reason == SW_REASON_NODE_LOST  ? name_loss(brain, live)
+			  : command->reason == SW_REASON_HELD	  ? "held"
+			  : command->reason == SW_REASON_MOVED	  ? "moved"
+			  : command->reason == SW_REASON_REQUEUED ? "requeued"
+			  : command->reason == SW_REASON_BOUNCED  ? SW_BRAIN_BOUNCED
+								  : "preempted";
 	bool is_dropped = command->reason == SW_REASON_NODE_LOST && live->run_count == 0;
 	uint64_t successor = command->reason == SW_REASON_PREEMPTED ? find_successor(brain, step, live) : 0;
 	enum sw_stop_cause cause = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED ? SW_STOPPED_BY_POLICY

@@ -230,24 +230,14 @@ static int start_anew(struct sw_brain *brain, uint32_t id, struct sw_err *err)
 {
 	struct sw_live *live = &brain->jobs.items[id];
 	bool suspended = sw_brain_is_suspended(brain, live);
-	int r = sw_brain_drop_runs(brain, id);
-	if (r < 0)
+	if (sw_brain_drop_runs(brain, id) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
-	snprintf(live->reason, sizeof live->reason, "node removed");
 	/* Where it must wait it is stranded in a moment. */
 	bool waits = live->user_held || sw_brain_out_of_reach(brain, id) != NULL;
-	const struct sw_event events[] = {
-		{.kind = SW_EV_HOLD, .job = {id}},
-		/* Nothing of it stands anywhere. */
-		{.kind = SW_EV_FAIL, .job = {id}, .epoch = live->epoch, .left_ns = -1, .verdict = SW_FAIL_FREE},
-		{.kind = SW_EV_RELEASE, .job = {id}},
-	};
+	const struct sw_event events[] = {{.kind = SW_EV_REQUEUE, .job = {id}}, {.kind = SW_EV_HOLD, .job = {id}}};
 	/* Of one that is suspended the engine hears with its node. */
-	r = suspended ? 0 : sw_brain_step(brain, events, waits ? 2 : 3, err);
-	if (r == 0 && sw_engine_job(brain->engine, (struct sw_job_id){id})->state > SW_JOB_RUNNING) {
-		live->ended_at = brain->now;
-		snprintf(live->reason, sizeof live->reason, "node removed");
-	}
+	int r = suspended ? 0 : sw_brain_step(brain, events, waits ? 2 : 1, err);
+	snprintf(live->reason, sizeof live->reason, "node removed");
 	return r;
 }
 

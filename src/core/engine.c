@@ -109,7 +109,7 @@ static int check_events(const struct sw_engine *engine, const struct sw_event *e
 	for (size_t e = 0; e < count; e++) {
 		const struct sw_event *event = &events[e];
 		uint32_t tenant = 0;
-		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_ANSWER || (event->kind == SW_EV_SAMPLE && event->sample == NULL) ||
+		if (event->kind < SW_EV_SUBMIT || event->kind > SW_EV_REQUEUE || (event->kind == SW_EV_SAMPLE && event->sample == NULL) ||
 		    (event->kind == SW_EV_ANSWER && event->reply == NULL))
 			return sw_err_set(err, SW_EINPUT, "event %zu of %zu is of an unknown kind, %d", e + 1, count, (int)event->kind);
 		if (event->kind == SW_EV_SUBMIT) {

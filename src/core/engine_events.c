@@ -257,6 +257,29 @@ static void release(struct sw_engine *engine, struct sw_core_job *job)
 	sw_order_add(engine, job);
 }
 
+static void requeue(struct sw_engine *engine, struct sw_core_job *job)
+{
+	bool kept = job->can_resume && job->stands == SW_NO_PART && !job->seen.no_restart;
+	/* It counts as a restart where the run stands, or could have been suspended. */
+	uint32_t restarts = job->seen.restarts + (job->home != SW_NO_PART || sw_engine_would_stand(engine, job));
+	if (job->seen.state == SW_JOB_RUNNING) {
+		sw_engine_lose(engine, job, SW_REASON_REQUEUED);
+		job->seen.restarts = restarts;
+		return;
+	}
+	if (job->seen.state > SW_JOB_RUNNING || (job->home == SW_NO_PART && !job->can_resume))
+		return;
+	if (kept) /* its driver has its state, and would bring it back */
+		sw_engine_tell_stop(engine, job, SW_REASON_REQUEUED);
+	sw_engine_lose_home(engine, job, SW_REASON_REQUEUED);
+	if (job->seen.state > SW_JOB_RUNNING)
+		return;
+	job->can_resume = false;
+	if (job->seen.state == SW_JOB_SUSPENDED)
+		job->seen.state = SW_JOB_WAITING;
+	job->seen.restarts = restarts;
+}
+
 /* ---- nodes and quotas */
 
 static int node_down(struct sw_engine *engine, uint32_t node)
@@ -270,13 +293,13 @@ static int node_down(struct sw_engine *engine, uint32_t node)
 	for (uint32_t id = sw_bitmap_next(&engine->running, 0); id != SW_BITMAP_NONE; id = sw_bitmap_next(&engine->running, id + 1)) {
 		struct sw_core_job *job = &engine->jobs.items[id];
 		if (sw_ledger_touches(&engine->ledger, job->parts, node))
-			sw_engine_lose(engine, job);
+			sw_engine_lose(engine, job, SW_REASON_NODE_LOST);
 	}
 	/* What stood still there is gone too. */
 	for (uint32_t id = sw_engine_next(engine, 0); engine->ledger.nodes[node].homes != 0 && id != SW_BITMAP_NONE;
 	     id = sw_engine_next(engine, id + 1))
 		if (sw_ledger_touches(&engine->ledger, engine->jobs.items[id].home, node))
-			sw_engine_lose_home(engine, &engine->jobs.items[id]);
+			sw_engine_lose_home(engine, &engine->jobs.items[id], SW_REASON_NODE_LOST);
 	sw_ledger_set_up(&engine->ledger, node, false);
 	return sw_change_recheck(engine);
 }
@@ -368,6 +391,9 @@ static int apply_wish(struct sw_engine *engine, struct sw_core_job *job, const s
 		return 0;
 	case SW_EV_RELEASE:
 		release(engine, job);
+		return 0;
+	case SW_EV_REQUEUE:
+		requeue(engine, job);
 		return 0;
 	case SW_EV_CHANGE:
 		if (job->seen.state >= SW_JOB_RUNNING || job->home != SW_NO_PART)
@@ -493,6 +519,7 @@ int sw_engine_apply(struct sw_engine *engine, const struct sw_event *event)
 	case SW_EV_HOLD:
 	case SW_EV_HOLD_NEXT:
 	case SW_EV_RELEASE:
+	case SW_EV_REQUEUE:
 	case SW_EV_CHANGE:
 		return sw_engine_knows(engine, event->job.v) ? apply_wish(engine, &engine->jobs.items[event->job.v], event) : 0;
 	case SW_EV_FINISH:

@@ -111,10 +111,10 @@ void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job)
 		sw_tell_freed(engine, job);
 }
 
-void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job)
+void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job, enum sw_reason reason)
 {
 	if (job->stands != SW_NO_PART || job->seen.no_restart)
-		sw_engine_tell_stop(engine, job, SW_REASON_NODE_LOST);
+		sw_engine_tell_stop(engine, job, reason);
 	if (job->seen.no_restart)
 		sw_engine_end_job(engine, job, SW_JOB_FAILED);
 	else

@@ -238,9 +238,9 @@ void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job)
 	sw_engine_hold_if_due(engine, job);
 }
 
-void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job)
+void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job, enum sw_reason reason)
 {
-	sw_engine_tell_stop(engine, job, SW_REASON_NODE_LOST);
+	sw_engine_tell_stop(engine, job, reason);
 	if (job->seen.no_restart) {
 		sw_engine_end_job(engine, job, SW_JOB_FAILED);
 		return;

@@ -94,6 +94,9 @@ enum sw_event_kind {
 	/* reply: to a question of the policy. One that is not open, or not this one, is dropped;
 	 * so is a reply that makes no sense */
 	SW_EV_ANSWER,
+	/* job: the run that it has, running or suspended, is over and nothing of it is kept. It
+	 * waits again, or is held as it was; one that may not start anew has failed */
+	SW_EV_REQUEUE,
 };
 
 /* What a failed run means for the job. */
@@ -170,6 +173,7 @@ enum sw_reason {
 	SW_REASON_BAD_SPEC,
 	SW_REASON_MOVED,	/* of a stop: the start of its next run follows, elsewhere or with another size */
 	SW_REASON_NOT_ADMITTED, /* the policy does not want it: text */
+	SW_REASON_REQUEUED,	/* of a stop: nothing of the run is kept, since it was wished so */
 	SW_REASON_BOUNCED,	/* of a stop: another job could not leave these GPUs; this one had not begun there */
 };
 

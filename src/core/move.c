@@ -232,7 +232,7 @@ void sw_move_begin_anew(struct sw_engine *engine, struct sw_core_job *job)
 void sw_move_lose(struct sw_engine *engine, struct sw_core_job *job)
 {
 	if (job->seen.no_restart) {
-		sw_engine_lose(engine, job);
+		sw_engine_lose(engine, job, SW_REASON_NODE_LOST);
 		return;
 	}
 	sw_move_begin_anew(engine, job);

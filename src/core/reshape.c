@@ -54,11 +54,11 @@ static void clear_out(struct sw_engine *engine, uint32_t node, const struct sw_t
 		struct sw_core_job *job = &engine->jobs.items[id];
 		bool has_left = job->leaves == 0 || is_left(engine, job, node, change);
 		if (!can_stay(engine, job->parts, node, change))
-			sw_engine_lose(engine, job);
+			sw_engine_lose(engine, job, SW_REASON_NODE_LOST);
 		else if (!has_left && job->seen.state == SW_JOB_RUNNING)
 			sw_move_lose(engine, job);
 		if (!can_stay(engine, job->home, node, change) || (!has_left && job->stands != SW_NO_PART))
-			sw_engine_lose_home(engine, job);
+			sw_engine_lose_home(engine, job, SW_REASON_NODE_LOST);
 	}
 }
 

@@ -305,8 +305,9 @@ void sw_engine_tell_stop(struct sw_engine *engine, const struct sw_core_job *job
 void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_job_state state);
 /* The run is over but the job is not: it waits to start anew. */
 void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job);
-/* The node under the job is gone, or a GPU is: it waits to start anew. */
-void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job);
+/* The node under the job is gone, or a GPU is, or it was wished so: the driver is told, and the job
+ * waits to start anew. One that may not has failed. */
+void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job, enum sw_reason reason);
 
 /* ---- homes (engine_home.c) */
 /* Whether its owner lets it be suspended where it runs, and in no other way be stopped. */
@@ -333,9 +334,8 @@ void sw_engine_forget_home(struct sw_engine *engine, struct sw_core_job *job);
 /* What stood still at the job's home is gone, and with it what the job had kept:
  * it waits to start anew. */
 void sw_engine_empty_home(struct sw_engine *engine, struct sw_core_job *job);
-/* The same since its node is gone, or a GPU is: the driver is told, and a job that may not
- * start anew has failed. */
-void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job);
+/* The same, and the driver is told; a job that may not start anew has failed. */
+void sw_engine_lose_home(struct sw_engine *engine, struct sw_core_job *job, enum sw_reason reason);
 /* It has a home now, or none any more; it is in no set of the order. */
 void sw_engine_relane(struct sw_engine *engine, struct sw_core_job *job);
 /* Whether its run can be taken off GPUs to which it came lately: it has not begun, or its owner

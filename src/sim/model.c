@@ -559,7 +559,7 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
 	life->stall_until_ns = now + starting_cost(model, life, command->resume || command->goes_on);
 	life->has_run = true;
 	life->lost_state = false;
-	life->kept_ns = life->left_ns;
+	life->kept_ns = command->goes_on ? life->kept_ns : life->left_ns;
 	if (model->neighbours != NULL) {
 		(void)sw_neighbours_enter(model->neighbours, sw_engine_ledger(engine), command->job, command->parts);
 		disturb_neighbours(model, engine, command->job, now);
@@ -577,7 +577,8 @@ static void start(struct sw_world_model *model, const struct sw_engine *engine, 
  * had. */
 static void count_inside(const struct sw_world_model *model, struct life *life, uint8_t reason)
 {
-	life->is_inside = model->world->recorded && (reason == SW_REASON_NODE_LOST || (reason == SW_REASON_PREEMPTED && life->inside > 0));
+	bool is_lost = reason == SW_REASON_NODE_LOST || reason == SW_REASON_REQUEUED;
+	life->is_inside = model->world->recorded && (is_lost || (reason == SW_REASON_PREEMPTED && life->inside > 0));
 	if (life->is_inside && reason == SW_REASON_PREEMPTED)
 		life->inside--;
 }
@@ -585,7 +586,8 @@ static void count_inside(const struct sw_world_model *model, struct life *life, 
 static void stop(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command, sw_ns now)
 {
 	struct life *life = &model->lives[command->job];
-	if (!life->runs)
+	bool is_lost = command->reason == SW_REASON_NODE_LOST || command->reason == SW_REASON_REQUEUED;
+	if (!life->runs && !is_lost)
 		return;
 	if (model->costs_nothing && is_full(life->pace) && !life->paused && command->reason == SW_REASON_PREEMPTED) {
 		life->left_ns = sw_heap_key(&model->ends, command->job) - now;
@@ -593,11 +595,12 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 		sw_heap_remove(&model->ends, command->job);
 		return;
 	}
-	get_up(model, engine, command->job, now);
+	if (life->runs)
+		get_up(model, engine, command->job, now);
 	bool in_place = model->world->preempt == SW_PREEMPT_IN_PLACE && !command->stands;
 	bool begins_anew = command->reason == SW_REASON_PREEMPTED || command->reason == SW_REASON_MOVED;
 	count_inside(model, life, command->reason);
-	if (!life->is_inside && (command->reason == SW_REASON_NODE_LOST || (in_place && begins_anew)))
+	if (!life->is_inside && (is_lost || (in_place && begins_anew)))
 		lose_work(model, command->job);
 	tell(model, command->job, now);
 }

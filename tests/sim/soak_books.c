@@ -25,7 +25,7 @@ static void expect(struct sw_soak_books *books, uint8_t kind, uint8_t reason, ui
 /* Its run is over, and it waits again. */
 static void stop_run(struct sw_soak_entry *entry)
 {
-	entry->runs = false;
+	entry->runs = entry->kept = false;
 	entry->held |= entry->held_next;
 	entry->held_next = false;
 }
@@ -141,6 +141,18 @@ static bool may_not_wait(const struct sw_soak_books *books, const struct sw_soak
 	return entry->no_restart && !books->config->terms.keeps_state && !(has_home(books, entry) && suspends(books, entry));
 }
 
+static void requeue(struct sw_soak_books *books, struct sw_soak_entry *entry, uint32_t job)
+{
+	if (!entry->runs && !entry->at_home && !entry->kept)
+		return;
+	if (entry->runs || stands(books, entry) || entry->no_restart || entry->kept)
+		expect(books, SW_CMD_STOP, SW_REASON_REQUEUED, job);
+	if (entry->runs)
+		stop_run(entry);
+	entry->at_home = entry->kept = false;
+	entry->ended = entry->no_restart;
+}
+
 static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 {
 	struct sw_soak_entry *entry = event->job.v < books->count ? &books->jobs[event->job.v] : NULL;
@@ -177,6 +189,7 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 			if (entry->runs) {
 				expect(books, SW_CMD_STOP, SW_REASON_HELD, event->job.v);
 				entry->at_home = has_home(books, entry);
+				entry->kept = books->config->terms.keeps_state;
 				entry->ended = may_not_wait(books, entry);
 			}
 			entry->runs = entry->held_next = false;
@@ -186,6 +199,10 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 	case SW_EV_HOLD_NEXT:
 		if (entry != NULL && !entry->ended)
 			*(entry->runs ? &entry->held_next : &entry->held) = true;
+		break;
+	case SW_EV_REQUEUE:
+		if (entry != NULL && !entry->ended)
+			requeue(books, entry, event->job.v);
 		break;
 	case SW_EV_RELEASE:
 		if (entry != NULL)
@@ -417,6 +434,7 @@ static int check_stop(struct sw_soak_books *books, const struct sw_command *comm
 	if (command->reason == SW_REASON_PREEMPTED)
 		stop_run(entry);
 	entry->runs = false;
+	entry->kept = books->config->terms.keeps_state && command->reason == SW_REASON_PREEMPTED;
 	entry->at_home = has_home(books, entry) && command->reason == SW_REASON_PREEMPTED;
 	entry->home_moved = false;
 	if (command->stands != (entry->at_home && suspends(books, entry)))

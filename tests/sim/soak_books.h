@@ -33,6 +33,7 @@ struct sw_soak_entry {
 	bool came;		    /* the same, and its run does not go on where it stood */
 	bool stood;		    /* at the beginning of this step */
 	bool no_restart, held_next;
+	bool kept;	 /* its state, wherever it goes on */
 	bool begun;	 /* its run has */
 	bool anew;	 /* it was stopped in this step to begin anew where it is */
 	uint64_t leaves; /* GPUs that its run still has, on its way to others */

@@ -311,7 +311,7 @@ static struct sw_event draw_event(struct storm *storm)
 		return event;
 	}
 	if (kind < 81)
-		return draw_answer(storm, SW_EV_CANCEL);
+		return draw_answer(storm, chance(storm, 80) ? SW_EV_CANCEL : SW_EV_REQUEUE);
 	if (kind < 87)
 		return draw_answer(storm, chance(storm, 40) ? SW_EV_HOLD : SW_EV_RELEASE);
 	if (kind < 88 && draw_new_node(storm, &event))

@@ -171,6 +171,28 @@ static void test_starts_anew(void **state)
 	assert_null(order_of(bench, 1, 2));
 }
 
+/* Aim: a requeue says that the run was stopped, also one that could have been suspended, or is, and
+ * names its user. */
+static void test_requeued(void **state)
+{
+	struct bench *bench = *state;
+	const struct sw_change requeue = {.kind = SW_RECORD_REQUEUE, .verb = "requeue"};
+	run_one(bench, WITH(20));
+	change_as(bench, &alice, &requeue, 1);
+	assert_string_equal(stop_of(bench, 1).kind, "stopped");
+	assert_string_equal(stop_of(bench, 1).why, "by user alice");
+	tell(bench, 1, 1, SW_RUN_EXITED, 15, "stopped");
+	assert_int_equal(look(bench, 1).restarts, 1);
+	runs(bench, 1, 2);
+	submit(bench, 5, WITH(40));
+	sync_now(bench);
+	assert_string_equal(stop_of(bench, 1).kind, "suspended");
+	change_as(bench, &root, &requeue, 1);
+	assert_string_equal(stop_of(bench, 1).kind, "stopped");
+	assert_string_equal(order_of(bench, 1, 2), "by operator root: it starts anew when there are GPUs for it");
+	assert_string_equal(look(bench, 1).reason, "requeued");
+}
+
 /* Aim: the longest names that there are make an order that an agent can read. */
 static void test_longest_words(void **state)
 {
@@ -239,6 +261,7 @@ int main(void)
 		TEST(test_by_people),
 		TEST(test_not_by_who_let_another_go),
 		TEST(test_starts_anew),
+		TEST(test_requeued),
 		TEST(test_for_another_user),
 		TEST(test_is_kept),
 		cmocka_unit_test_setup_teardown(test_longest_words, set_up_long, tear_down),

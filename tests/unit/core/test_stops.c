@@ -672,6 +672,66 @@ static void test_if_free(void **state)
 
 /* ---- by order */
 
+/* Aim: a requeue ends a run that goes, and one that stands, with all that was kept; a job that is
+ * held stays so, one that may not start anew has failed, and of others nothing happens. */
+static void test_requeue(void **state)
+{
+	(void)state;
+	for (int stands = 0; stands < 2; stands++) {
+		struct rig rig;
+		open_scripted(&rig, one_of_two, 1, live);
+		uint32_t job = submit_ruled(&rig, 0, 2, 1000, SW_STOP_SUSPEND), waits = submit_ruled(&rig, 0, 2, 1000, SW_STOP_SUSPEND);
+		run_script(&rig, 0, start_first);
+		say_keeps(&rig, 1, job, true);
+		if (stands)
+			rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD, .job = {job}});
+		else
+			rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_HOLD_NEXT, .job = {job}});
+		rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_REQUEUE, .job = {waits}});
+		assert_int_equal(rig_commands(&rig), 0);
+		rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_REQUEUE, .job = {job}});
+		const struct sw_command *stop = rig_command(&rig, SW_CMD_STOP, job);
+		assert_true(stop != NULL && !stop->stands && stop->reason == SW_REASON_REQUEUED);
+		assert_int_equal(rig_state(&rig, job), SW_JOB_HELD);
+		assert_int_equal(rig_job(&rig, job)->restarts, 1);
+		assert_int_equal(sw_engine_stands(rig.engine, (struct sw_job_id){job}), SW_NO_PART);
+		rig_event(&rig, 4, (struct sw_event){.kind = SW_EV_REQUEUE, .job = {job}});
+		assert_int_equal(rig_commands(&rig), 0);
+		rig_event(&rig, 5, (struct sw_event){.kind = SW_EV_RELEASE, .job = {job}});
+		run_script(&rig, 5, start_first);
+		assert_int_equal(sw_engine_epoch(rig.engine, (struct sw_job_id){job}), 2);
+		rig_close(&rig);
+	}
+	struct rig rig;
+	struct sw_job_spec spec = rig_spec(1, 1000);
+	spec.no_restart = true;
+	open_scripted(&rig, one_of_two, 1, live);
+	rig_submit(&rig, 0, &spec);
+	run_script(&rig, 0, start_first);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_REQUEUE, .job = {0}});
+	assert_true(rig_command(&rig, SW_CMD_STOP, 0) != NULL && rig_state(&rig, 0) == SW_JOB_FAILED);
+	rig_close(&rig);
+}
+
+/* Aim: in a world that keeps state, a requeue ends what was kept of a suspended run. */
+static void test_requeue_of_what_is_kept(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, (struct sw_engine_config){.terms.keeps_state = true});
+	rig_submit_plain(&rig, 0, 1, 1000);
+	run_script(&rig, 0, start_first);
+	expected = SW_YES;
+	run_script(&rig, 1, stop_first);
+	assert_int_equal(rig_state(&rig, 0), SW_JOB_SUSPENDED);
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_REQUEUE, .job = {0}});
+	assert_int_equal(rig_state(&rig, 0), SW_JOB_WAITING);
+	assert_non_null(rig_command(&rig, SW_CMD_STOP, 0));
+	run_script(&rig, 3, start_first);
+	assert_false(rig_command(&rig, SW_CMD_START, 0)->resume);
+	rig_close(&rig);
+}
+
 /* Aim: under a preemptive order a shorter job takes GPUs from those alone that may be stopped, and
  * its reason stays a wait where none may; with thousands of others behind. */
 static void test_order(void **state)
@@ -775,6 +835,8 @@ int main(void)
 		cmocka_unit_test(test_moved_is_not_stopped),
 		cmocka_unit_test(test_moves_where_it_can_come_back),
 		cmocka_unit_test(test_stops_none_in_vain),
+		cmocka_unit_test(test_requeue),
+		cmocka_unit_test(test_requeue_of_what_is_kept),
 		cmocka_unit_test(test_host_memory_of_one_that_stands),
 		cmocka_unit_test(test_host_memory_of_a_guest),
 	};
