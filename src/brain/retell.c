@@ -10,7 +10,7 @@
  *     jobs alone.
  *  2. A profile names a model and describes a program, and has no owner: operators alone hear it.
  *  3. Quotas and nodes are for all users, as in their lists, without the reasons of people.
- *  4. Fields that are zero are left out.
+ *  4. Fields that are zero are left out: so is a stop rule of which its owner said nothing.
  */
 #include <string.h>
 
@@ -35,7 +35,12 @@ static json_t *describe_spec(const struct sw_job_spec *spec)
 static json_t *tell_asked(const struct sw_brain *brain, const struct sw_job_request *request, uint32_t uid)
 {
 	char own[SW_BRAIN_OWN_TENANT], when[SW_WHEN_SIZE];
-	const struct sw_job_spec spec = sw_brain_spec(brain, request, 0, false);
+	struct sw_job_spec spec = sw_brain_spec(brain, request, 0, false);
+	/* What stops it where its owner said nothing is the world's affair: of the replay's. */
+	if (request->preempt_by == SW_PREEMPT_UNSAID) {
+		spec.stop_rule = SW_STOP_AS_WORLD;
+		spec.prefers_home = false;
+	}
 	json_t *told = json_pack("{s:o, s:s}", "spec", describe_spec(&spec), "tenant", sw_brain_tenant_of(request, uid, own));
 	if (spec.model != 0)
 		json_object_set_new(told, "model", json_string(sw_profiles_by_number(brain->profiles, spec.model)->name));

@@ -152,14 +152,14 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	return 0;
 }
 
-/* The terms under which it happened, unless another world is asked for. */
+/* The terms under which it happened, unless another world is asked for. In each the run times
+ * are those that were recorded, and the journal's events happen. */
 static int choose_world(const struct said *said, struct sw_cli_study *study, struct sw_err *err)
 {
-	if (said->values.world != NULL)
-		return 0;
-	const char *text = sw_cli_text(said->world, "text", "");
-	int r = text[0] != '\0' ? sw_world_parse(sw_cli_text(said->world, "world", "live"), text, strlen(text), &study->world, err)
-				: sw_world_load(SW_WORLD_LIVE, &study->world, err);
+	const char *text = sw_cli_text(said->world, "text", ""), *asked = said->values.world;
+	int r = asked == NULL && text[0] != '\0'
+			? sw_world_parse(sw_cli_text(said->world, "world", "live"), text, strlen(text), &study->world, err)
+			: sw_world_load(asked != NULL ? asked : SW_WORLD_LIVE, &study->world, err);
 	return r < 0 ? r : sw_world_record(study->world, err);
 }
 

@@ -214,6 +214,15 @@ static bool stands_when_stopped(const struct sw_world *world, uint8_t stop_rule)
 	return world->preempt == SW_PREEMPT_IN_PLACE && (stop_rule == SW_STOP_SUSPEND || stop_rule == SW_STOP_IF_FREE);
 }
 
+/* Its owner said nothing: the world does. */
+static void resolve_stop(const struct sw_world *world, struct sw_job_spec *spec)
+{
+	bool yields = spec->job_class == SW_CLASS_OPPORTUNISTIC;
+	if (spec->stop_rule == SW_STOP_AS_WORLD)
+		spec->stop_rule = (uint8_t)(yields ? world->opportunistic_stop : world->guaranteed_stop);
+	spec->prefers_home = stands_when_stopped(world, spec->stop_rule);
+}
+
 void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct sw_job_spec *ret_spec)
 {
 	const struct sw_trace_job *job = &model->trace->jobs.items[id];
@@ -224,6 +233,7 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		ret_spec->tenant = job->tenant;
 		ret_spec->model = life->profile->number;
 		ret_spec->deadline_at = deadline_of(model, job);
+		resolve_stop(model->world, ret_spec);
 		return;
 	}
 	*ret_spec = (struct sw_job_spec){
@@ -251,9 +261,7 @@ void sw_world_model_spec(const struct sw_world_model *model, uint32_t id, struct
 		ret_spec->gpu_floor_bytes = life->profile->mem_persistent_bytes;
 	if (model->world->sharing_slowdown && model->world->sharing_by == SW_SHARING_BY_STAGES)
 		ret_spec->gpu_memory_bytes = SOME_MEMORY;
-	ret_spec->stop_rule =
-		(uint8_t)(ret_spec->job_class == SW_CLASS_OPPORTUNISTIC ? model->world->opportunistic_stop : model->world->guaranteed_stop);
-	ret_spec->prefers_home = stands_when_stopped(model->world, ret_spec->stop_rule);
+	resolve_stop(model->world, ret_spec);
 	if (!life->profile->is_default)
 		ret_spec->use_milli = (uint16_t)sw_profile_gpu_use_milli(life->profile);
 }

@@ -112,7 +112,7 @@ works 'and opened again' '' nodes resume "$node"
 ends 'the last one ends' "$last" 0
 run wait 1 2 3 4 5
 alike fjf
-python3 - "$scratch/jobs.csv" >"$scratch/compared" 2>&1 <<'END_OF_CHECK'
+cat >"$scratch/check.py" <<'END_OF_CHECK'
 import csv, sys
 jobs = {int(row["job_id"]): row for row in csv.DictReader(open(sys.argv[1]))}
 start = {job: float(row["start_time"]) for job, row in jobs.items()}
@@ -121,5 +121,11 @@ print(start, end)
 assert start[2] >= end[1], "the quota is replayed"
 assert start[4] - float(jobs[4]["submit_time"]) >= 0.9, "the closed node is replayed"
 END_OF_CHECK
+python3 "$scratch/check.py" "$scratch/jobs.csv" >"$scratch/compared" 2>&1
 said $? 'the quota and the closed node are in the replay' compared compared
+
+# Another world has other terms, and the same past.
+works 'the history is replayed in another world' '' sim --journal --policy fjf --world ideal --quiet --validate --jobs-out "$scratch/jobs.csv"
+python3 "$scratch/check.py" "$scratch/jobs.csv" >"$scratch/compared" 2>&1
+said $? 'with the quota and the closed node' compared compared
 end

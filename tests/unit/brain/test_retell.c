@@ -76,6 +76,32 @@ static void test_submit(void **state)
 	json_decref(event);
 }
 
+static uint64_t rule_told(const struct desk *desk, size_t index)
+{
+	json_t *event = told(desk, &alice, "submit", index);
+	uint64_t rule = field(event, "stop_rule");
+	json_decref(event);
+	return rule;
+}
+
+/* Aim: how a job may be stopped is told as its owner said it, and not at all where the world
+ * said it, whatever the world says by now. */
+static void test_stop_rules(void **state)
+{
+	struct desk *desk = *state;
+	desk_submit(desk, "{\"command\": [\"x\"]}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"class\": \"opportunistic\"}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"never\"}");
+	desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"requeue\"}");
+	for (int changed = 0; changed < 2; changed++) {
+		assert_int_equal(rule_told(desk, 0), SW_STOP_AS_WORLD);
+		assert_int_equal(rule_told(desk, 1), SW_STOP_AS_WORLD);
+		assert_int_equal(rule_told(desk, 2), SW_STOP_NEVER);
+		assert_int_equal(rule_told(desk, 3), SW_STOP_RESTART);
+		desk->brain->terms.guaranteed_stop = SW_STOP_RESTART;
+	}
+}
+
 /* Aim: a user hears of a job of another one how many GPUs it has; an operator hears all. */
 static void test_others(void **state)
 {
@@ -191,8 +217,8 @@ static void test_moments(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {DESK_TEST(test_submit),   DESK_TEST(test_others),  DESK_TEST(test_other_runs),
-					   DESK_TEST(test_profiles), DESK_TEST(test_cluster), DESK_TEST(test_nonsense),
-					   DESK_TEST(test_moments)};
+	const struct CMUnitTest tests[] = {DESK_TEST(test_submit),     DESK_TEST(test_stop_rules), DESK_TEST(test_others),
+					   DESK_TEST(test_other_runs), DESK_TEST(test_profiles),   DESK_TEST(test_cluster),
+					   DESK_TEST(test_nonsense),   DESK_TEST(test_moments)};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }

@@ -99,6 +99,30 @@ static void test_spec(void **state)
 	sw_world_model_free(model);
 }
 
+/* Aim: a job whose owner said nothing is stopped as the world of the replay says; another one as its
+ * owner said, in every world. */
+static void test_stop_rules(void **state)
+{
+	struct fixture *fixture = *state;
+	add_job(fixture, 0, 10, 1);
+	add_job(fixture, 0, 10, 1);
+	told_of(fixture, 0)->spec.stop_rule = SW_STOP_AS_WORLD;
+	told_of(fixture, 1)->spec.stop_rule = SW_STOP_NEVER;
+	for (int rule = SW_STOP_SUSPEND; rule <= SW_STOP_IF_FREE; rule++) {
+		struct sw_world_model *model = NULL;
+		struct sw_job_spec spec;
+		fixture->world->guaranteed_stop = rule;
+		assert_int_equal(sw_world_model_new(fixture->world, fixture->profiles, fixture->trace, fixture->topology, 0, &model, NULL),
+				 0);
+		sw_world_model_spec(model, 0, &spec);
+		assert_int_equal(spec.stop_rule, rule);
+		assert_int_equal(spec.prefers_home, rule == SW_STOP_SUSPEND || rule == SW_STOP_IF_FREE);
+		sw_world_model_spec(model, 1, &spec);
+		assert_true(spec.stop_rule == SW_STOP_NEVER && !spec.prefers_home);
+		sw_world_model_free(model);
+	}
+}
+
 static sw_ns first_now, first_deadline;
 
 static sw_ns note_clock(struct sw_plan *plan)
@@ -275,8 +299,8 @@ static void test_says_what_is_left_out(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_spec),      TEST(test_clock), TEST(test_knows_no_more), TEST(test_nodes),
-		TEST(test_lost_node), TEST(test_quota), TEST(test_stops),	  TEST(test_says_what_is_left_out)};
+	const struct CMUnitTest tests[] = {TEST(test_spec),	     TEST(test_stop_rules), TEST(test_clock),
+					   TEST(test_knows_no_more), TEST(test_nodes),	    TEST(test_lost_node),
+					   TEST(test_quota),	     TEST(test_stops),	    TEST(test_says_what_is_left_out)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
