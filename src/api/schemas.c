@@ -127,11 +127,11 @@ static const struct sw_api_field kept_event[] = {
 	{"seq", "integer", "number of its record in the journal"},
 	{"at", "string", "when it happened; null: its record has a moment that cannot be"},
 	{"kind", "string",
-	 "`hold` or `release`; with `all` also `submit`, `run`, `quota`, `profile`, `node`, `node_removed`, `node_unreachable`, "
-	 "`node_closed`, `node_opened`, `gpus`, or `wake`: the scheduler had asked to be woken. Operators alone hear of runs of "
-	 "jobs of other users, and of profiles"},
+	 "`hold` or `release`; with `all` also `submit`, `cancel`, `requeue`, `run`, `exit`, `quota`, `profile`, `policy`, `world`, "
+	 "`numbers`, `node`, `node_removed`, `node_unreachable`, `node_closed`, `node_opened`, `gpus`, or `wake`: the scheduler had asked "
+	 "to be woken. Operators alone hear of profiles"},
 	{"job", "integer",
-	 "of a hold, a release or a run: which job. A submit does not say: jobs have numbers in the order of their submits"},
+	 "of all that concerns one job: which. A submit does not say: jobs have numbers in the order of their submits, up to `last_job`"},
 	{"leaves", "boolean", "of a hold: a run goes on, and the job is held once that is over"},
 	{"member", "boolean", "of a submit: one more member of the array that the submit before made; it is as that job"},
 	{"prerun", "boolean", "of a submit: a pre-run was made before the job"},
@@ -141,10 +141,20 @@ static const struct sw_api_field kept_event[] = {
 	{"tenant", "string", "of a submit or a quota"},
 	{"model", "string", "of a submit: the profile by which its speed is predicted; not there where it has none"},
 	{"deadline", "string", "of a submit: a moment; not there where it has none"},
+	{"depends", "integer[]", "of a submit: the jobs that it waits for; not there where there are none"},
+	{"user", "string", "of a submit; not there for jobs of others"},
+	{"how", "string", "of an exit: `completed`, `failed` or `timed out`"},
+	{"ran_ns", "integer",
+	 "of an exit or a cancel: the time that the job has had on GPUs by then. Not there for jobs of others, and of earlier versions"},
+	{"stops", "integer", "likewise, how often it was preempted"},
+	{"policy", "string", "of a policy: in charge from now on"},
+	{"world", "string", "of a world: in force from now on"},
+	{"above", "integer", "of numbers: the next job gets a number above this one"},
 	{"begins", "boolean", "of a run: all of it that this node has was heard to run for the first time"},
 	{"frees", "boolean", "of a run: its GPU memory leaves its GPUs while it is suspended"},
 	{"gpus", "integer", "of a quota; null: it was lifted"},
-	{"name", "string", "of a profile: the model; `use_milli`, `busy_milli` and `busy_known` are what is known of it from now on"},
+	{"name", "string",
+	 "of a submit; of a profile: the model; `use_milli`, `busy_milli` and `busy_known` are what is known of it from now on"},
 	{"node", "string", "of a node"},
 	{"shut", "integer[]", "of a node or GPUs: which of them take no jobs; not there where nothing was said"},
 	END,
@@ -152,6 +162,7 @@ static const struct sw_api_field kept_event[] = {
 static const struct sw_api_field event_list[] = {
 	{"events", "#KeptEvent[]", "one page"},
 	{"next", "integer", "the `after` of the next page; null: there is none. A page may be short and have a next one"},
+	{"last_job", "integer", "the highest number that a job has: on the last page, that of the last submit"},
 	{"since", "string", "what happened before this moment is not there any more; null: all is there"},
 	END,
 };

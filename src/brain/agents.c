@@ -131,7 +131,7 @@ static int record_exit(const struct sw_brain *brain, const char *node, const str
 		       struct sw_err *err)
 {
 	json_t *failure = describe_failure(brain, said);
-	const struct sw_report report = {
+	struct sw_report report = {
 		.node = node,
 		.job = said->id.job,
 		.epoch = said->id.epoch,
@@ -141,6 +141,7 @@ static int record_exit(const struct sw_brain *brain, const char *node, const str
 		.reason = said->reason,
 		.failure = failure,
 	};
+	sw_report_note_job(&report, brain, said->id.job);
 	int r = sw_report_record(&report, records, err);
 	json_decref(failure);
 	return r;

@@ -23,6 +23,7 @@
 #include "brain/prerun.h"
 #include "brain/propose.h"
 #include "brain/record.h"
+#include "brain/report.h"
 #include "brain/runs.h"
 #include "brain/state.h"
 #include "brain/stops.h"
@@ -133,13 +134,19 @@ static int check_loss(const struct sw_brain *brain, const struct sw_change *chan
 
 /* `rest`: what it says beside the job and the user. Thousands of these may be one request, so the
  * text is put together without a detour through a tree. */
-static int push_change(const struct sw_user *user, const struct sw_change *change, uint64_t job, const char *rest, sw_records *records,
-		       struct sw_err *err)
+static int push_change(const struct sw_brain *brain, const struct sw_user *user, const struct sw_change *change, uint64_t job,
+		       const char *rest, sw_records *records, struct sw_err *err)
 {
-	char *text = NULL;
-	int size =
-		asprintf(&text, "{\"by\":%d%s%s,\"job\":%llu%s%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
-			 change->force ? ",\"force\":true" : "", (unsigned long long)job, change->leaves ? ",\"leaves\":true" : "", rest);
+	char *text = NULL, got[160] = "";
+	struct sw_report end = {0};
+	if (change->kind == SW_RECORD_CANCEL && !sw_brain_has_ended(brain, job)) {
+		sw_report_note_job(&end, brain, job);
+		snprintf(got, sizeof got, ",\"ran\":%lld,\"since\":%lld,\"stops\":%u,\"uid\":%u", (long long)end.ran_ns,
+			 (long long)end.since_ns, end.stops, end.uid);
+	}
+	int size = asprintf(&text, "{\"by\":%d%s%s,\"job\":%llu%s%s%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
+			    change->force ? ",\"force\":true" : "", (unsigned long long)job, change->leaves ? ",\"leaves\":true" : "", rest,
+			    got);
 	return sw_record_push_text(records, change->kind, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
 }
 
@@ -157,7 +164,7 @@ int sw_brain_propose_one(struct sw_brain *brain, const struct sw_user *user, con
 			 sw_records *records, struct sw_err *err)
 {
 	int r = check(brain, user, change, job, err);
-	return r < 0 ? r : push_change(user, change, job, "", records, err);
+	return r < 0 ? r : push_change(brain, user, change, job, "", records, err);
 }
 
 int sw_brain_propose_change(struct sw_brain *brain, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job,
@@ -196,7 +203,7 @@ int sw_brain_propose_changes(struct sw_brain *brain, const struct sw_user *user,
 	int r = 0;
 	for (size_t j = 0; r == 0 && last < count && j <= last; j++)
 		if (!sw_brain_has_ended(brain, jobs[j]))
-			r = push_change(user, change, jobs[j], j < last ? ",\"more\":true" : ",\"more\":false", records, err);
+			r = push_change(brain, user, change, jobs[j], j < last ? ",\"more\":true" : ",\"more\":false", records, err);
 	return r;
 }
 

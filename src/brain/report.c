@@ -42,11 +42,25 @@ static const struct sw_field fields[] = {
 	{"failure", SW_FIELD_OWN, AT(failure), .size = sizeof(json_t *), .read = read_failure, .write = write_failure},
 	{"job", SW_FIELD_U64, AT(job), .max = INT64_MAX, .required = true},
 	{"node", SW_FIELD_TEXT, AT(node), .max = INT32_MAX, .required = true},
+	{"ran", SW_FIELD_I64, .brief = true, AT(ran_ns), .max = INT64_MAX},
 	{"reason", SW_FIELD_TEXT, AT(reason), .max = INT32_MAX, .required = true},
 	{"signal", SW_FIELD_I32, AT(signal), .min = INT32_MIN, .max = INT32_MAX, .required = true},
+	{"since", SW_FIELD_I64, .brief = true, AT(since_ns), .max = INT64_MAX},
 	{"state", SW_FIELD_WORD, AT(state), .words = state_names, .required = true},
+	{"stops", SW_FIELD_U32, .brief = true, AT(stops), .max = UINT32_MAX},
+	{"uid", SW_FIELD_U32, .brief = true, AT(uid), .max = UINT32_MAX},
 };
 const struct sw_table sw_report_fields = {"report", fields, SW_FIELD_COUNT(fields), sizeof(struct sw_report)};
+
+void sw_report_note_job(struct sw_report *report, const struct sw_brain *brain, uint64_t job)
+{
+	const struct sw_job_id id = {(uint32_t)(job - 1)};
+	const struct sw_job *own = sw_engine_job(brain->engine, id);
+	report->ran_ns = sw_engine_clock(brain->engine, id)->ran_ns;
+	report->since_ns = own->state == SW_JOB_RUNNING && !own->paused ? own->since : 0;
+	report->stops = own->preemptions;
+	report->uid = sw_brain_live(brain, job)->uid;
+}
 
 int sw_report_record(const struct sw_report *report, sw_records *records, struct sw_err *err)
 {

@@ -27,9 +27,15 @@ struct sw_report {
 	int32_t code, signal;
 	const char *reason;
 	json_t *failure; /* why it failed (trouble.c); borrowed; NULL: it did not */
+	/* Of an end, for the history: what its job had got by then. */
+	int64_t ran_ns, since_ns; /* time on GPUs until `since`, from which on it ran; 0: it did not run */
+	uint32_t stops, uid;	  /* how often it was preempted; its owner */
 };
 
 extern const struct sw_table sw_report_fields;
+
+/* What the job has got by now: the last four above. */
+void sw_report_note_job(struct sw_report *report, const struct sw_brain *brain, uint64_t job);
 
 int sw_report_record(const struct sw_report *report, sw_records *records, struct sw_err *err);
 /* What it points to is the body's. */

@@ -18,8 +18,9 @@
 /* What the running cluster adds to what was said. */
 struct said {
 	struct sw_cli_sim_values values;
-	json_t *policy, *world, *profiles;	/* of the controller; NULL: from a file */
-	uint64_t never_ran, rows, holds, first; /* as in struct sw_cli_past */
+	json_t *policy, *world, *profiles;			   /* of the controller; NULL: from a file */
+	uint64_t never_ran, rows, unheard, holds, requeues, first; /* as in struct sw_cli_past */
+	uint64_t policies, worlds;				   /* as in struct sw_cli_events */
 	const char *settings[SETTINGS_MAX];
 	char *own_settings[SETTINGS_MAX]; /* those of them that are ours to free */
 };
@@ -123,6 +124,8 @@ static int fetch_past(struct sw_client *client, struct said *said, struct sw_cli
 		r = sw_cli_events_quotas(client, &events, err);
 	r = r < 0 ? r : sw_cli_past_fetch(client, "", &events, ret_past, err);
 	said->profiles = json_incref(events.profiles);
+	said->policies = events.policies;
+	said->worlds = events.worlds;
 	return r;
 }
 
@@ -145,7 +148,9 @@ static int fetch(struct said *said, struct sw_cli_study *study, struct sw_err *e
 	}
 	said->never_ran = past.never_ran;
 	said->rows = past.rows;
+	said->unheard = past.unheard;
 	said->holds = past.holds;
+	said->requeues = past.requeues;
 	said->first = past.first;
 	if (said->values.placement == NULL && said->policy != NULL)
 		said->values.placement = sw_cli_text(said->policy, "placement", NULL);
@@ -169,36 +174,50 @@ static int choose_world(const struct said *said, struct sw_cli_study *study, str
  *	History: jobs run as long as they really did, however they ended (2 did not end well, 1 is
  *	not over yet); 3 that never ran are left out.
  */
-static int describe(struct sw_cli_study *study, const struct said *said, struct sw_err *err)
+static void describe_ends(FILE *out, const struct sw_trace *trace)
 {
 	uint64_t ends[SW_TRACE_ENDS];
-	sw_recorded_count(study->trace, ends);
+	sw_recorded_count(trace, ends);
 	uint64_t bad = ends[SW_TRACE_FAILED] + ends[SW_TRACE_CANCELLED] + ends[SW_TRACE_TIMED_OUT], open = ends[SW_TRACE_UNFINISHED];
-	uint64_t never_ran = said->never_ran;
-	char badly[64] = "", unfinished[64] = "", left_out[64] = "", holds[100] = "", rows[160] = "", older[80] = "";
+	if (bad + open == 0)
+		return;
+	fputs(", however they ended (", out);
 	if (bad > 0)
-		snprintf(badly, sizeof badly, "%" PRIu64 " did not end well", bad);
+		fprintf(out, "%" PRIu64 " did not end well", bad);
 	if (open > 0)
-		snprintf(unfinished, sizeof unfinished, "%s%" PRIu64 " %s not over yet", bad > 0 ? ", " : "", open,
-			 open == 1 ? "is" : "are");
-	if (never_ran > 0)
-		snprintf(left_out, sizeof left_out, "; %" PRIu64 " that never ran %s left out", never_ran, never_ran == 1 ? "is" : "are");
-	if (said->holds > 0)
-		snprintf(holds, sizeof holds, "; %" PRIu64 " time%s on hold %s replayed by the journal's events", said->holds,
-			 said->holds == 1 ? "" : "s", said->holds == 1 ? "is" : "are");
-	if (said->rows > 0)
-		snprintf(rows, sizeof rows,
-			 "; %" PRIu64 " job%s came before the first event that is kept, and %s known by %s on disk alone", said->rows,
-			 said->rows == 1 ? "" : "s", said->rows == 1 ? "is" : "are", said->rows == 1 ? "its row" : "their rows");
-	if (said->first > 1)
-		snprintf(older, sizeof older, "; those before job %" PRIu64 " are no longer kept", said->first);
-	bool brackets = bad + open > 0;
-	if (asprintf(&study->basis, "History: jobs run as long as they really did%s%s%s%s%s%s%s%s.",
-		     brackets ? ", however they ended (" : "", badly, unfinished, brackets ? ")" : "", left_out, holds, rows, older) < 0) {
-		study->basis = NULL;
+		fprintf(out, "%s%" PRIu64 " %s not over yet", bad > 0 ? ", " : "", open, open == 1 ? "is" : "are");
+	fputc(')', out);
+}
+
+/* "; 3 times on hold are replayed": how often, and what of it. */
+static void describe_count(FILE *out, uint64_t count, const char *one, const char *many)
+{
+	if (count > 0)
+		fprintf(out, "; %" PRIu64 " %s", count, count == 1 ? one : many);
+}
+
+static int describe(struct sw_cli_study *study, const struct said *said, struct sw_err *err)
+{
+	size_t size = 0;
+	FILE *out = open_memstream(&study->basis, &size);
+	if (out == NULL)
 		return no_memory(err);
-	}
-	return 0;
+	fputs("History: jobs run as long as they really did", out);
+	describe_ends(out, study->trace);
+	describe_count(out, said->never_ran, "that never ran is left out", "that never ran are left out");
+	describe_count(out, said->holds, "time on hold is replayed by the journal's events",
+		       "times on hold are replayed by the journal's events");
+	describe_count(out, said->requeues, "requeue is replayed", "requeues are replayed");
+	describe_count(out, said->rows, "job came before the first event that is kept, and is known by its row on disk alone",
+		       "jobs came before the first event that is kept, and are known by their rows on disk alone");
+	describe_count(out, said->unheard, "job ended without an event, and its row tells how long it ran",
+		       "jobs ended without an event, and their rows tell how long they ran");
+	describe_count(out, said->policies, "change of the policy is not replayed", "changes of the policy are not replayed");
+	describe_count(out, said->worlds, "change of the world is not replayed", "changes of the world are not replayed");
+	if (said->first > 1)
+		fprintf(out, "; those before job %" PRIu64 " are no longer kept", said->first);
+	fputc('.', out);
+	return fclose(out) != 0 ? no_memory(err) : 0;
 }
 
 static int record(const struct said *said, struct sw_cli_study *study, struct sw_err *err)

@@ -15,18 +15,11 @@
 /* Below this, a bar would only flicker. */
 #define MANY 5000u
 
-/* A job that was looked at, whether it ran or not. */
-struct seen {
-	int64_t submitted_ns;
-	uint32_t row; /* in the trace; UINT32_MAX: it has none */
-};
-
 struct gathering {
 	struct sw_cli_past *past;
 	int64_t now_ns;
 	const struct sw_cli_events *events; /* NULL: not asked for */
 	SW_VEC(int64_t) ended_ns;	    /* by job number less one; 0: not known */
-	SW_VEC(struct seen) jobs;	    /* in their order */
 	struct sw_cli_progress *bar;
 };
 
@@ -68,12 +61,12 @@ static int64_t run_time(const json_t *job, int64_t now_ns)
 
 /* When it could have begun: invariant 3. Jobs depend on earlier ones, so their ends are known by
  * now, if they are in this history at all. */
-static int64_t ready_ns(const struct gathering *all, const json_t *job)
+static int64_t ready_ns(const struct gathering *all, int64_t submitted_ns, const json_t *depends)
 {
-	int64_t ready = moment(job, "submitted_at", all->now_ns);
+	int64_t ready = submitted_ns;
 	size_t i;
 	json_t *number;
-	json_array_foreach(json_object_get(json_object_get(job, "asked"), "depends"), i, number)
+	json_array_foreach((json_t *)(uintptr_t)depends, i, number)
 	{
 		uint64_t id = (uint64_t)json_integer_value(number);
 		if (id >= 1 && id <= all->ended_ns.count && all->ended_ns.items[id - 1] > ready)
@@ -82,9 +75,8 @@ static int64_t ready_ns(const struct gathering *all, const json_t *job)
 	return ready;
 }
 
-static int intern(struct sw_trace *trace, const json_t *job, const char *key, uint32_t *field)
+static int intern(struct sw_trace *trace, const char *text, uint32_t *field)
 {
-	const char *text = sw_cli_text(job, key, "");
 	size_t size = strlen(text);
 	return sw_trace_intern(trace, text, size < SW_TRACE_MAX_NAME ? size : SW_TRACE_MAX_NAME, field);
 }
@@ -103,19 +95,71 @@ static void take_asked(const json_t *asked, struct sw_trace_job *row)
 	row->deadline_kind = row->deadline_ns != SW_NEVER ? SW_TRACE_SOFT : SW_TRACE_NO_DEADLINE;
 }
 
-static int note_end(struct gathering *all, const json_t *job)
+static int note_end(struct gathering *all, uint64_t id, int64_t ended_ns)
 {
-	int64_t id = sw_cli_number(job, "id", 0);
 	if (id < 1 || id > UINT32_MAX)
 		return 0;
-	while (all->ended_ns.count < (uint64_t)id) {
+	while (all->ended_ns.count < id) {
 		int64_t *slot = sw_vec_push(&all->ended_ns);
 		if (slot == NULL)
 			return SW_ENOMEM;
 		*slot = 0;
 	}
-	all->ended_ns.items[id - 1] = moment(job, "ended_at", 0);
+	all->ended_ns.items[id - 1] = ended_ns;
+	if (all->past->first == 0 || id < all->past->first)
+		all->past->first = id;
 	return 0;
+}
+
+/* Makes a row of one that ran; *ret_row is NULL for one that never did. */
+static int add_row(struct gathering *all, int64_t id, int64_t ran_ns, int64_t gpus, struct sw_trace_job **ret_row)
+{
+	*ret_row = NULL;
+	if (ran_ns <= 0 || ran_ns > SW_TRACE_MAX_NS || gpus < 1 || gpus > SW_TRACE_MAX_GPUS) {
+		all->past->never_ran++;
+		return 0;
+	}
+	struct sw_trace_job *row = sw_trace_add(all->past->trace);
+	if (row == NULL || sw_trace_fate_of(all->past->trace, row) == NULL)
+		return SW_ENOMEM;
+	row->id = id;
+	row->duration_ns = ran_ns;
+	row->gpus = (uint32_t)gpus;
+	*ret_row = row;
+	return 0;
+}
+
+static int take_names(struct sw_trace *trace, struct sw_trace_job *row, const char *name, const char *model, const char *user,
+		      const char *tenant)
+{
+	/* Its profile is found by what it said, or else by its name. */
+	int r = intern(trace, name, &row->name);
+	r = r < 0 ? r : intern(trace, model[0] != '\0' ? model : name, &row->model);
+	r = r < 0 ? r : intern(trace, user, &row->user);
+	return r < 0 ? r : intern(trace, tenant, &row->tenant);
+}
+
+/* By the row that the controller has of it. */
+static int take_job(struct gathering *all, const json_t *job, struct sw_trace_job **ret_row)
+{
+	const json_t *asked = json_object_get(job, "asked");
+	uint64_t id = (uint64_t)sw_cli_number(job, "id", 0);
+	all->past->hidden += json_object_get(job, "ran_s") == NULL;
+	if (note_end(all, id, moment(job, "ended_at", 0)) < 0 ||
+	    add_row(all, (int64_t)id, run_time(job, all->now_ns), sw_cli_number(job, "gpus", 0), ret_row) < 0)
+		return SW_ENOMEM;
+	struct sw_trace_job *row = *ret_row;
+	if (row == NULL)
+		return 0;
+	struct sw_trace_fate *fate = sw_trace_fate_of(all->past->trace, row);
+	row->submit_ns = ready_ns(all, moment(job, "submitted_at", all->now_ns), json_object_get(asked, "depends"));
+	take_asked(asked, row);
+	fate->started_ns = moment(job, "started_at", SW_NEVER);
+	fate->ended_ns = moment(job, "ended_at", all->now_ns);
+	fate->preemptions = (uint32_t)sw_cli_number(job, "preemptions", 0);
+	fate->end = (uint8_t)end_of(job);
+	return take_names(all->past->trace, row, sw_cli_text(job, "name", ""), sw_cli_text(asked, "model", ""),
+			  sw_cli_text(job, "user", ""), sw_cli_text(job, "tenant", ""));
 }
 
 /* ---- events */
@@ -158,85 +202,61 @@ static int take_holds(const struct gathering *all, struct sw_trace_job *row, con
 	return 0;
 }
 
-/* How long after its start its run was heard to have begun; -1: that cannot be told, since it
- * was stopped or goes on. */
-static int64_t begins_after(const struct gathering *all, const json_t *job, int64_t ran_ns)
-{
-	uint64_t number = (uint64_t)sw_cli_number(job, "id", 0);
-	int64_t ended = moment(job, "ended_at", 0);
-	const struct sw_cli_events *events = all->events;
-	if (ended == 0 || sw_cli_number(job, "preemptions", 1) > 0 || sw_cli_number(job, "restarts", 1) > 0)
-		return -1;
-	for (size_t i = sw_cli_events_of(events, number); i < events->happenings.count && events->happenings.items[i].job == number; i++)
-		if (events->happenings.items[i].kind == SW_CLI_BEGAN && events->happenings.items[i].at_ns >= ended - ran_ns)
-			return events->happenings.items[i].at_ns - (ended - ran_ns);
-	return -1;
-}
+/* What became of a job, by the events. */
+struct course {
+	int64_t begun_ns, ended_ns; /* when it was first heard to have begun; its last end. SW_NEVER: not told */
+	int64_t ran_ns;		    /* on GPUs, until then; -1: not told */
+	uint32_t stops, begins, ends;
+	uint8_t end;  /* enum sw_trace_end */
+	bool frees;   /* what was said last */
+	bool goes_on; /* it began once more after that */
+};
 
-/* What was said last. */
-static bool frees(const struct gathering *all, uint64_t number)
+static struct course follow(const struct sw_cli_events *events, uint64_t job)
 {
-	const struct sw_cli_events *events = all->events;
-	bool last = false;
-	for (size_t i = sw_cli_events_of(events, number); i < events->happenings.count && events->happenings.items[i].job == number; i++)
-		if (events->happenings.items[i].kind == SW_CLI_BEGAN || events->happenings.items[i].kind == SW_CLI_FREES)
-			last = events->happenings.items[i].frees;
-	return last;
-}
-
-static int take_told(struct gathering *all, const json_t *job, struct sw_trace_job *row)
-{
-	struct sw_trace *trace = all->past->trace;
-	struct sw_trace_told *told = sw_vec_push(&trace->told);
-	if (told == NULL)
-		return SW_ENOMEM;
-	*told = (struct sw_trace_told){.begins_after_ns = begins_after(all, job, row->duration_ns), .frees = frees(all, (uint64_t)row->id)};
-	row->told = (uint32_t)trace->told.count;
-	return 0;
-}
-
-static int take_job(struct gathering *all, const json_t *job)
-{
-	struct sw_trace *trace = all->past->trace;
-	int64_t ran_ns = run_time(job, all->now_ns), gpus = sw_cli_number(job, "gpus", 0);
-	uint64_t number = (uint64_t)sw_cli_number(job, "id", 0);
-	all->past->hidden += json_object_get(job, "ran_s") == NULL;
-	if (all->past->first == 0 || number < all->past->first)
-		all->past->first = number;
-	int r = note_end(all, job);
-	struct seen *seen = r == 0 ? sw_vec_push(&all->jobs) : NULL;
-	if (seen == NULL)
-		return SW_ENOMEM;
-	*seen = (struct seen){moment(job, "submitted_at", all->now_ns), UINT32_MAX};
-	if (ran_ns <= 0 || ran_ns > SW_TRACE_MAX_NS || gpus < 1 || gpus > SW_TRACE_MAX_GPUS) {
-		all->past->never_ran++;
-		return 0;
+	struct course course = {.begun_ns = SW_NEVER, .ended_ns = SW_NEVER, .ran_ns = -1};
+	for (size_t i = sw_cli_events_of(events, job); i < events->happenings.count && events->happenings.items[i].job == job; i++) {
+		const struct sw_cli_happening *event = &events->happenings.items[i];
+		bool begins = event->kind == SW_CLI_BEGAN, ends = event->kind == SW_CLI_EXITED || event->kind == SW_CLI_CANCELLED;
+		if (begins && course.begins++ == 0)
+			course.begun_ns = event->at_ns;
+		course.goes_on = begins || (course.goes_on && !ends);
+		if (begins || event->kind == SW_CLI_FREES)
+			course.frees = event->frees;
+		if (!ends)
+			continue;
+		course.ends++;
+		course.ended_ns = event->at_ns;
+		course.ran_ns = event->ran_ns;
+		course.stops = event->stops;
+		course.end = event->end;
 	}
-	struct sw_trace_job *row = sw_trace_add(trace);
-	struct sw_trace_fate *fate = row != NULL ? sw_trace_fate_of(trace, row) : NULL;
-	if (fate == NULL)
-		return SW_ENOMEM;
-	seen->row = (uint32_t)(trace->jobs.count - 1);
-	row->id = sw_cli_number(job, "id", 0);
-	row->submit_ns = ready_ns(all, job);
-	row->duration_ns = ran_ns;
-	row->gpus = (uint32_t)gpus;
-	take_asked(json_object_get(job, "asked"), row);
-	if (all->events != NULL && seen->submitted_ns < all->events->since_ns)
-		all->past->rows++;
-	else if (all->events != NULL && take_told(all, job, row) < 0)
-		return SW_ENOMEM;
-	fate->started_ns = moment(job, "started_at", SW_NEVER);
-	fate->ended_ns = moment(job, "ended_at", all->now_ns);
-	fate->preemptions = (uint32_t)sw_cli_number(job, "preemptions", 0);
-	fate->end = (uint8_t)end_of(job);
-	r = intern(trace, job, "name", &row->name);
-	/* Its profile is found by what it said, or else by its name. */
-	const json_t *asked = json_object_get(job, "asked");
-	bool said = sw_cli_text(asked, "model", "")[0] != '\0';
-	r = r < 0 ? r : intern(trace, said ? asked : job, said ? "model" : "name", &row->model);
-	r = r < 0 ? r : intern(trace, job, "user", &row->user);
-	return r < 0 ? r : intern(trace, job, "tenant", &row->tenant);
+	return course;
+}
+
+/* Of a run that was stopped, or goes on, it cannot be told how long after its start it was heard to
+ * have begun: -1. */
+static int64_t begins_after(const struct course *course)
+{
+	int64_t started_ns = course->ended_ns - course->ran_ns;
+	bool known = !course->goes_on && course->begins == 1 && course->ends == 1 && course->stops == 0 && course->ran_ns >= 0;
+	return known && course->begun_ns >= started_ns ? course->begun_ns - started_ns : -1;
+}
+
+static int take_requeues(const struct gathering *all, uint64_t job)
+{
+	const struct sw_cli_events *events = all->events;
+	for (size_t i = sw_cli_events_of(events, job); i < events->happenings.count && events->happenings.items[i].job == job; i++) {
+		if (events->happenings.items[i].kind != SW_CLI_REQUEUED)
+			continue;
+		struct sw_trace_event *slot = sw_vec_push(&all->past->trace->events);
+		if (slot == NULL)
+			return SW_ENOMEM;
+		/* By its number for now: trace indices are known in the end. */
+		*slot = (struct sw_trace_event){events->happenings.items[i].at_ns, {.kind = SW_EV_REQUEUE, .job = {(uint32_t)job}}};
+		all->past->requeues++;
+	}
+	return 0;
 }
 
 /* ---- how the scheduler was asked for them */
@@ -267,67 +287,162 @@ static int guess_begins(struct sw_trace *trace)
 	return 0;
 }
 
-static int take_submit(struct sw_trace *trace, struct sw_trace_job *row, const struct sw_cli_submit *submit)
+/* What the scheduler was told of it. */
+static int take_told(struct gathering *all, struct sw_trace_job *row, const struct sw_cli_submit *submit, const struct course *course)
 {
-	uint32_t number;
-	if (row->told == 0 || !submit->is_open) {
-		row->told = 0;
-		return 0;
-	}
-	trace->told.items[row->told - 1].spec = submit->spec;
-	if (submit->model[0] != '\0' && sw_trace_intern(trace, submit->model, strlen(submit->model), &number) < 0)
-		return SW_ENOMEM;
-	if (submit->model[0] != '\0')
-		row->model = number;
-	row->deadline_ns = submit->deadline_ns;
-	return 0;
+	struct sw_trace_told *told = submit->is_open ? sw_vec_push(&all->past->trace->told) : NULL;
+	if (told == NULL)
+		return submit->is_open ? SW_ENOMEM : 0;
+	*told = (struct sw_trace_told){.spec = submit->spec, .begins_after_ns = begins_after(course), .frees = course->frees};
+	row->told = (uint32_t)all->past->trace->told.count;
+	return submit->model[0] != '\0' ? intern(all->past->trace, submit->model, &row->model) : 0;
 }
 
-/* Jobs have numbers in the order of their submits, and say when that was. Rows go from the
- * lowest number on, so that what is left is found from the end. */
-static int match_submits(const struct gathering *all)
+/* By events alone. */
+static int take_course(struct gathering *all, const struct sw_cli_submit *submit, const struct course *course,
+		       struct sw_trace_job **ret_row)
 {
-	struct sw_trace *trace = all->past->trace;
-	const struct sw_cli_events *events = all->events;
-	size_t job = all->jobs.count, submit = events->submits.count;
-	while (job > 0) {
-		const struct seen *seen = &all->jobs.items[job - 1];
-		const struct sw_cli_submit *said = submit > 0 ? &events->submits.items[submit - 1] : NULL;
-		struct sw_trace_job *row = seen->row != UINT32_MAX ? &trace->jobs.items[seen->row] : NULL;
-		if (said != NULL && said->at_ns > seen->submitted_ns) {
-			submit--;
-			continue;
+	const struct sw_job_spec *spec = &submit->spec;
+	int64_t ran_ns = course->ran_ns >= 0 ? course->ran_ns : course->begun_ns != SW_NEVER ? course->ended_ns - course->begun_ns : 0;
+	all->past->hidden += !submit->is_open;
+	if (note_end(all, submit->job, course->ended_ns != SW_NEVER ? course->ended_ns : 0) < 0 ||
+	    add_row(all, (int64_t)submit->job, ran_ns, spec->gpus, ret_row) < 0)
+		return SW_ENOMEM;
+	struct sw_trace_job *row = *ret_row;
+	if (row == NULL)
+		return 0;
+	struct sw_trace_fate *fate = sw_trace_fate_of(all->past->trace, row);
+	row->submit_ns = ready_ns(all, submit->at_ns, submit->depends);
+	if (submit->has_prerun && submit->job >= 2 && all->ended_ns.items[submit->job - 2] > row->submit_ns)
+		row->submit_ns = all->ended_ns.items[submit->job - 2];
+	row->min_gpus = spec->min_gpus >= 1 && spec->min_gpus < row->gpus ? spec->min_gpus : row->gpus;
+	row->max_gpus = spec->max_gpus > row->gpus && spec->max_gpus <= SW_TRACE_MAX_GPUS ? spec->max_gpus : row->gpus;
+	row->weight_milli = spec->weight_milli > 0 ? spec->weight_milli : 1000;
+	row->gpu_memory_mib = (uint32_t)(spec->gpu_memory_bytes >> 20);
+	row->job_class = spec->job_class;
+	row->deadline_ns = submit->deadline_ns;
+	row->deadline_kind = row->deadline_ns != SW_NEVER ? SW_TRACE_SOFT : SW_TRACE_NO_DEADLINE;
+	fate->started_ns = course->begun_ns != SW_NEVER ? course->begun_ns : course->ended_ns - ran_ns;
+	fate->ended_ns = course->ended_ns;
+	fate->preemptions = course->stops;
+	fate->end = course->end;
+	return submit->is_open ? take_names(all->past->trace, row, submit->name, submit->model, submit->user, submit->tenant) : 0;
+}
+
+/* ---- rows, as far as they are needed */
+
+struct reader {
+	struct sw_client *client;
+	const char *query;
+	json_t *page; /* owned; NULL: none yet */
+	size_t at;
+	int64_t next; /* cursor of the next page; -1: there is none */
+};
+
+/* The first row from this number on, which is above those that were asked for; NULL: there is
+ * none. */
+static int next_row(struct reader *reader, uint64_t from, const json_t **ret_row, struct sw_err *err)
+{
+	for (;;) {
+		const json_t *jobs = json_object_get(reader->page, "jobs");
+		for (; reader->at < json_array_size(jobs); reader->at++) {
+			*ret_row = json_array_get(jobs, reader->at);
+			if ((uint64_t)sw_cli_number(*ret_row, "id", 0) >= from)
+				return 0;
 		}
-		bool same = said != NULL && said->at_ns == seen->submitted_ns;
-		bool is_covered = row != NULL && seen->submitted_ns >= events->since_ns;
-		if (is_covered && take_holds(all, row, same ? said : NULL) < 0)
-			return SW_ENOMEM;
-		if (row != NULL && same && take_submit(trace, row, said) < 0)
-			return SW_ENOMEM;
-		if (row != NULL && !same)
-			row->told = 0;
-		submit -= same;
-		job--;
+		SW_CLEANUP(sw_freep) char *path = NULL;
+		*ret_row = NULL;
+		if (reader->next < 0)
+			return 0;
+		int64_t cursor = (int64_t)from - 1 > reader->next ? (int64_t)from - 1 : reader->next;
+		if (asprintf(&path, "/v1/jobs?%sasked=true&limit=%u&cursor=%" PRId64, reader->query, SW_LIST_MAX, cursor) < 0)
+			return no_memory(err);
+		json_decref(reader->page);
+		reader->page = NULL;
+		reader->at = 0;
+		int r = sw_client_get(reader->client, path, &reader->page, err);
+		if (r < 0)
+			return r;
+		int64_t next = sw_cli_number(reader->page, "next", -1);
+		reader->next = next > cursor ? next : -1; /* whatever the other side says, this ends */
 	}
-	return guess_begins(trace);
+}
+
+/* Jobs below this number. Where nothing is told of submits, times on hold are. */
+static int take_rows(struct gathering *all, struct reader *reader, uint64_t below, struct sw_err *err)
+{
+	const struct sw_cli_events *events = all->events;
+	const json_t *job = NULL;
+	int r = below > 1 ? next_row(reader, 1, &job, err) : 0;
+	while (r == 0 && job != NULL && (uint64_t)sw_cli_number(job, "id", 0) < below) {
+		struct sw_trace_job *row;
+		uint64_t id = (uint64_t)sw_cli_number(job, "id", 0);
+		bool covered = events != NULL && moment(job, "submitted_at", all->now_ns) >= events->since_ns;
+		if (take_job(all, job, &row) < 0 || (row != NULL && covered && take_holds(all, row, NULL) < 0))
+			return no_memory(err);
+		all->past->rows += row != NULL && events != NULL && (!covered || events->submits.count > 0);
+		if (all->bar != NULL)
+			sw_cli_progress_draw(all->bar, id, "jobs");
+		r = next_row(reader, id + 1, &job, err);
+	}
+	return r;
+}
+
+/* A job that the events tell of. Where these do not tell how long it ran (it runs still, or ended
+ * in a way that is no event, or under an earlier version) its row does. */
+static int take_submitted(struct gathering *all, struct reader *reader, const struct sw_cli_submit *submit, struct sw_err *err)
+{
+	const struct course course = follow(all->events, submit->job);
+	bool never_ran = course.begins == 0 && (course.ends == 0 || (course.end == SW_TRACE_CANCELLED && course.ran_ns < 0));
+	bool is_told = submit->spec.gpus > 0 && !course.goes_on && (course.ran_ns >= 0 || never_ran || !submit->is_open);
+	struct sw_trace_job *row = NULL;
+	const json_t *job = NULL;
+	int r = is_told ? 0 : next_row(reader, submit->job, &job, err);
+	if (r < 0)
+		return r;
+	if (job != NULL && (uint64_t)sw_cli_number(job, "id", 0) != submit->job)
+		job = NULL; /* it is not kept any more */
+	if ((job != NULL ? take_job(all, job, &row) : take_course(all, submit, &course, &row)) < 0)
+		return no_memory(err);
+	all->past->unheard += job != NULL && row != NULL && sw_cli_job_ended(job);
+	if (row != NULL &&
+	    (take_told(all, row, submit, &course) < 0 || take_holds(all, row, submit) < 0 || take_requeues(all, submit->job) < 0))
+		return no_memory(err);
+	return 0;
 }
 
 /* ---- all of them */
 
-static int take_page(void *user, json_t *jobs, struct sw_err *err)
+static int take_all(struct gathering *all, struct reader *reader, struct sw_err *err)
 {
-	struct gathering *all = user;
-	size_t i;
-	json_t *job;
-	json_array_foreach(jobs, i, job) if (take_job(all, job) < 0) return no_memory(err);
-	if (all->bar != NULL)
-		sw_cli_progress_draw(all->bar, all->jobs.count, "jobs");
-	return 0;
+	const struct sw_cli_events *events = all->events;
+	size_t first = 0, count = events != NULL ? events->submits.count : 0;
+	while (first < count && events->submits.items[first].job == 0)
+		first++;
+	int r = take_rows(all, reader, first < count ? events->submits.items[first].job : UINT64_MAX, err);
+	for (size_t i = first; r == 0 && i < count; i++)
+		r = take_submitted(all, reader, &events->submits.items[i], err);
+	if (r == 0 && guess_begins(all->past->trace) < 0)
+		r = no_memory(err);
+	return r;
 }
 
 static int64_t since(int64_t at_ns, int64_t zero_ns)
 {
 	return at_ns == SW_NEVER ? SW_NEVER : at_ns > zero_ns ? at_ns - zero_ns : 0;
+}
+
+/* Requeues name jobs by their places from now on. There are few of them. */
+static void place_requeues(struct sw_trace *trace)
+{
+	for (size_t e = 0; e < trace->events.count; e++) {
+		struct sw_event *event = &trace->events.items[e].event;
+		uint32_t place = 0;
+		while (event->kind == SW_EV_REQUEUE && trace->jobs.items[place].id != (int64_t)event->job.v)
+			place++;
+		if (event->kind == SW_EV_REQUEUE)
+			event->job.v = place;
+	}
 }
 
 /* From moments of the calendar to times of the trace. */
@@ -353,7 +468,10 @@ static int settle(struct sw_trace *trace)
 		trace->fates.items[i].ended_ns = since(trace->fates.items[i].ended_ns, zero_ns);
 	}
 	trace->clock_ns = trace->jobs.count > 0 ? zero_ns : 0;
-	return sw_trace_sort(trace);
+	if (sw_trace_sort(trace) < 0)
+		return SW_ENOMEM;
+	place_requeues(trace);
+	return 0;
 }
 
 static uint64_t count_jobs(const json_t *cluster)
@@ -368,20 +486,19 @@ static uint64_t count_jobs(const json_t *cluster)
 static int fetch(struct sw_client *client, const char *query, struct gathering *all, struct sw_err *err)
 {
 	SW_JSON *cluster = NULL;
-	SW_CLEANUP(sw_freep) char *longer = NULL;
 	struct sw_cli_progress bar;
+	struct reader reader = {.client = client, .query = query};
 	int r = sw_client_get(client, "/v1/cluster", &cluster, err);
 	if (r < 0)
 		return r;
-	if (asprintf(&longer, "%sasked=true&", query) < 0)
-		return no_memory(err);
 	all->now_ns = moment(cluster, "now", 0);
 	uint64_t total = count_jobs(cluster);
 	if (total > MANY && sw_cli_terminal(stderr).is_terminal) {
 		sw_cli_progress_start(&bar, total);
 		all->bar = &bar;
 	}
-	r = sw_cli_each_page(client, longer, take_page, all, err);
+	r = take_all(all, &reader, err);
+	json_decref(reader.page);
 	if (all->bar != NULL)
 		sw_cli_progress_end(all->bar);
 	return r;
@@ -394,12 +511,11 @@ int sw_cli_past_fetch(struct sw_client *client, const char *query, const struct 
 	struct gathering all = {.past = &past, .events = events};
 	int r = sw_trace_new("history of this cluster", "sharewell", &past.trace);
 	r = r < 0 ? no_memory(err) : fetch(client, query, &all, err);
-	if (r == 0 && events != NULL && (match_submits(&all) < 0 || sw_cli_events_apply(events, past.trace) < 0))
+	if (r == 0 && events != NULL && sw_cli_events_apply(events, past.trace) < 0)
 		r = no_memory(err);
 	if (r == 0 && settle(past.trace) < 0)
 		r = no_memory(err);
 	sw_vec_free(&all.ended_ns);
-	sw_vec_free(&all.jobs);
 	if (r < 0)
 		sw_cli_past_release(&past);
 	else

@@ -6,10 +6,10 @@
  *     stopped counts with its time until now;
  *  2. one that never ran says nothing about the load and is left out;
  *  3. one that depended on others counts as submitted when the last of them had ended;
- *  4. how the scheduler was asked for a job, times on hold, and what happened to the cluster are
- *     those of the journal's events (past_events.h). That holds for jobs that came since its first
- *     event. Jobs before that are known by their rows alone. A hold that goes on is not counted as
- *     one.
+ *  4. with the journal's events (past_events.h) all of this is theirs, and so is what happened to
+ *     the cluster. Rows are read of jobs that came before the first event alone, and of those
+ *     whose end no event tells: they run still, went with their node, or ended under an earlier
+ *     version. A hold that goes on is not counted as one.
  */
 #ifndef SW_CLI_PAST_H
 #define SW_CLI_PAST_H
@@ -22,6 +22,8 @@ struct sw_cli_past {
 	struct sw_trace *trace; /* time zero is the first submit */
 	uint64_t never_ran;	/* left out */
 	uint64_t rows;		/* came before the first event that the journal has: known by their rows alone */
+	uint64_t unheard;	/* came later, and their ends are known by their rows alone */
+	uint64_t requeues;	/* that are in the trace */
 	uint64_t holds;		/* times on hold that are in the trace */
 	uint64_t first;		/* the lowest number there is; those before are no longer kept. 0: there is none */
 	uint64_t hidden;	/* other people's: only their sizes and times are known */

@@ -47,19 +47,25 @@ static int read_submit(struct sw_cli_events *events, const json_t *event, struct
 	size_t count = events->submits.count;
 	struct sw_cli_submit submit = {.deadline_ns = SW_NEVER};
 	if (!json_is_true(json_object_get(event, "member"))) {
+		submit.name = keep(events, sw_cli_text(event, "name", ""));
+		submit.user = keep(events, sw_cli_text(event, "user", ""));
+		submit.depends = json_object_get(event, "depends");
 		submit.tenant = keep(events, sw_cli_text(event, "tenant", ""));
 		submit.model = keep(events, sw_cli_text(event, "model", ""));
 		submit.deadline_ns = moment(event, "deadline", SW_NEVER);
 		submit.is_open = json_object_get(event, "tenant") != NULL;
 		submit.has_prerun = json_is_true(json_object_get(event, "prerun"));
 		read_spec(json_object_get(event, "spec"), &submit.spec);
+		if (submit.depends != NULL && json_array_append(events->lists, (json_t *)(uintptr_t)submit.depends) != 0)
+			return SW_ENOMEM;
 	} else if (count > 0) { /* else its array began before the first event */
 		submit = events->submits.items[count - 1];
 		submit.has_prerun &= json_is_true(json_object_get(event, "prerun"));
 	}
 	submit.at_ns = moment(event, "at", 0);
 	*ret_submit = submit;
-	return submit.is_open && (submit.tenant == NULL || submit.model == NULL) ? SW_ENOMEM : 0;
+	bool whole = submit.name != NULL && submit.user != NULL && submit.tenant != NULL && submit.model != NULL;
+	return submit.is_open && !whole ? SW_ENOMEM : 0;
 }
 
 /* A pre-run is the job on one GPU, and comes right before it. */
@@ -75,6 +81,7 @@ static int take_submit(struct sw_cli_events *events, const json_t *event)
 		*slot = submit;
 		slot->spec.gpus = slot->spec.min_gpus = slot->spec.max_gpus = 1;
 		slot->spec.retries = 0;
+		slot->has_prerun = false;
 	}
 	slot = sw_vec_push(&events->submits);
 	if (slot == NULL)
@@ -84,6 +91,11 @@ static int take_submit(struct sw_cli_events *events, const json_t *event)
 }
 
 /* ---- the others */
+
+static enum sw_trace_end end_of(const char *how)
+{
+	return strcmp(how, "completed") == 0 ? SW_TRACE_COMPLETED : strcmp(how, "timed out") == 0 ? SW_TRACE_TIMED_OUT : SW_TRACE_FAILED;
+}
 
 static int take_happening(struct sw_cli_events *events, const json_t *event, enum sw_cli_happening_kind kind)
 {
@@ -97,6 +109,9 @@ static int take_happening(struct sw_cli_events *events, const json_t *event, enu
 		.kind = kind,
 		.leaves = json_is_true(json_object_get(event, "leaves")),
 		.frees = json_is_true(json_object_get(event, "frees")),
+		.end = (uint8_t)(kind == SW_CLI_CANCELLED ? SW_TRACE_CANCELLED : end_of(sw_cli_text(event, "how", ""))),
+		.ran_ns = sw_cli_number(event, "ran_ns", -1),
+		.stops = (uint32_t)sw_cli_number(event, "stops", 0),
 	};
 	return 0;
 }
@@ -112,13 +127,26 @@ static int take_wake(struct sw_cli_events *events, int64_t at_ns)
 
 static int take_event(struct sw_cli_events *events, json_t *event)
 {
+	static const struct {
+		const char *kind;
+		enum sw_cli_happening_kind happens;
+	} of_jobs[] = {{"hold", SW_CLI_HELD},
+		       {"release", SW_CLI_RELEASED},
+		       {"exit", SW_CLI_EXITED},
+		       {"cancel", SW_CLI_CANCELLED},
+		       {"requeue", SW_CLI_REQUEUED}};
 	const char *kind = sw_cli_text(event, "kind", "");
 	if (strcmp(kind, "submit") == 0)
 		return take_submit(events, event);
-	if (strcmp(kind, "hold") == 0 || strcmp(kind, "release") == 0)
-		return take_happening(events, event, kind[0] == 'h' ? SW_CLI_HELD : SW_CLI_RELEASED);
+	for (size_t i = 0; i < SW_CLI_COUNT_OF(of_jobs); i++)
+		if (strcmp(kind, of_jobs[i].kind) == 0)
+			return take_happening(events, event, of_jobs[i].happens);
 	if (strcmp(kind, "run") == 0)
 		return take_happening(events, event, json_is_true(json_object_get(event, "begins")) ? SW_CLI_BEGAN : SW_CLI_FREES);
+	if (strcmp(kind, "numbers") == 0)
+		events->gap = events->submits.count;
+	events->policies += strcmp(kind, "policy") == 0 && events->submits.count > 0;
+	events->worlds += strcmp(kind, "world") == 0 && events->submits.count > 0;
 	if (strcmp(kind, "wake") == 0)
 		return take_wake(events, moment(event, "at", 0));
 	if (strcmp(kind, "profile") == 0)
@@ -158,9 +186,13 @@ static int fetch(struct sw_client *client, struct sw_cli_events *events, struct 
 		json_array_foreach(json_object_get(page, "events"), i, event) if (take_event(events, event) < 0) return no_memory(err);
 		/* Events may go while they are read: the last page knows best. */
 		events->since_ns = moment(page, "since", INT64_MIN);
+		events->last_job = (uint64_t)sw_cli_number(page, "last_job", 0);
 		int64_t next = sw_cli_number(page, "next", -1);
 		after = next > after ? next : -1;
 	}
+	uint64_t job = events->last_job;
+	for (size_t i = events->submits.count; i > events->gap && job > 0; i--)
+		events->submits.items[i - 1].job = job--;
 	if (events->happenings.count > 0)
 		qsort(events->happenings.items, events->happenings.count, sizeof *events->happenings.items, compare);
 	return 0;
@@ -168,8 +200,10 @@ static int fetch(struct sw_client *client, struct sw_cli_events *events, struct 
 
 int sw_cli_events_fetch(struct sw_client *client, struct sw_cli_events *ret_events, struct sw_err *err)
 {
-	struct sw_cli_events events = {.since_ns = INT64_MIN, .cluster = json_array(), .profiles = json_object(), .texts = json_object()};
-	int r = events.cluster == NULL || events.profiles == NULL || events.texts == NULL ? no_memory(err) : fetch(client, &events, err);
+	struct sw_cli_events events = {
+		.since_ns = INT64_MIN, .cluster = json_array(), .profiles = json_object(), .texts = json_object(), .lists = json_array()};
+	bool whole = events.cluster != NULL && events.profiles != NULL && events.texts != NULL && events.lists != NULL;
+	int r = whole ? fetch(client, &events, err) : no_memory(err);
 	if (r < 0)
 		sw_cli_events_release(&events);
 	else
@@ -185,6 +219,7 @@ void sw_cli_events_release(struct sw_cli_events *events)
 	json_decref(events->cluster);
 	json_decref(events->profiles);
 	json_decref(events->texts);
+	json_decref(events->lists);
 	json_decref(events->nodes);
 	json_decref(events->quotas);
 	*events = (struct sw_cli_events){0};

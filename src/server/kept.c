@@ -82,6 +82,8 @@ static int write_page(uint64_t after, struct page *page, struct sw_err *err)
 	if (r < 0)
 		return r;
 	sw_json_end_array(json);
+	sw_json_key(json, "last_job");
+	sw_json_u64(json, sw_brain_job_count(server->brain));
 	sw_json_key(json, "next");
 	if (r == 1 && page->last > after)
 		sw_json_u64(json, page->last);

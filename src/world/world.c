@@ -519,7 +519,7 @@ int sw_world_record(struct sw_world *world, struct sw_err *err)
 			    "another place or other neighbours than a job really had\n"
 			    "other jobs, or other times of submits, under another policy\n"
 			    "jobs that never ran, in the queue; limits of arrays; changes of policy, world or GPUs\n"
-			    "requeues and cancels by people, and moves by hand: the jobs run for as long as they really did\n"
+			    "cancels by people, moves and memory limits by hand: the jobs run for as long as they really did\n"
 			    "what the journal's events do not tell any more\n",
 			    err);
 }

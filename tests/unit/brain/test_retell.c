@@ -119,8 +119,8 @@ static void test_others(void **state)
 	json_decref(event);
 }
 
-/* Aim: of the runs of a job its owner and operators hear; of holds and releases all users do, as
- * they do in lists of jobs. */
+/* Aim: of the memory of a run its owner and operators hear; when it began, and of holds and
+ * releases, all users do, as they do in lists of jobs. */
 static void test_other_runs(void **state)
 {
 	struct desk *desk = *state;
@@ -133,13 +133,109 @@ static void test_other_runs(void **state)
 	const struct sw_user *const hear[] = {&alice, &root};
 	for (size_t i = 0; i < 2; i++)
 		json_decref(told(desk, hear[i], "run", 0));
-	assert_null(heard(desk, &bob, "run", 0));
+	json_t *run = told(desk, &bob, "run", 0);
+	assert_true(json_is_true(json_object_get(run, "begins")) && json_is_false(json_object_get(run, "frees")));
+	json_decref(run);
 	assert_int_equal(sw_brain_propose_change(desk->brain, &alice, SW_RECORD_HOLD, "hold", 1, &records, NULL), 0);
 	desk_apply(desk, &records, NULL);
 	json_t *event = told(desk, &bob, "hold", 0);
 	assert_int_equal(json_integer_value(json_object_get(event, "job")), 1);
 	assert_int_equal(json_object_size(event), 5); /* seq, at, kind, job, leaves */
 	json_decref(event);
+}
+
+static void requeue(struct desk *desk, const struct sw_user *user, enum sw_record_kind kind, const char *verb, uint64_t job)
+{
+	sw_records records = {0};
+	assert_int_equal(sw_brain_propose_change(desk->brain, user, kind, verb, job, &records, NULL), 0);
+	desk_apply(desk, &records, NULL);
+}
+
+static int64_t number(const json_t *event, const char *name)
+{
+	return json_integer_value(json_object_get(event, name));
+}
+
+/* Aim: an end tells all that a replay needs: how, how long the job was on GPUs in all its runs, and
+ * how often it was stopped. Its owner hears that also when the job has left; others hear when. */
+static void test_ends(void **state)
+{
+	struct desk *desk = *state;
+	desk_sync_and_drop(desk);
+	desk_submit(desk, "{\"command\": [\"x\"], \"preempt\": \"requeue\"}");
+	desk_sync_and_drop(desk);
+	desk_say(desk, 1, 1, SW_RUN_RUNNING, 0);
+	desk_sync_and_drop(desk);
+	desk->now += 7 * SW_NS_PER_S;
+	requeue(desk, &alice, SW_RECORD_REQUEUE, "requeue", 1);
+	desk_sync_and_drop(desk);
+	desk_say(desk, 1, 1, SW_RUN_EXITED, 15);
+	desk_sync_and_drop(desk);
+	desk_say(desk, 1, 2, SW_RUN_RUNNING, 0);
+	desk_sync_and_drop(desk);
+	desk->now += 5 * SW_NS_PER_S;
+	desk_say(desk, 1, 2, SW_RUN_EXITED, 0);
+	desk_sync_and_drop(desk);
+	assert_string_equal(desk_state(desk, 1), "CD");
+	json_t *event = told(desk, &alice, "exit", 0);
+	assert_int_equal(number(event, "job"), 1);
+	assert_string_equal(text_of(event, "how"), "completed");
+	assert_int_equal(number(event, "ran_ns"), 12 * SW_NS_PER_S);
+	assert_int_equal(number(event, "stops"), 0);
+	json_decref(event);
+	event = told(desk, &bob, "exit", 0);
+	assert_string_equal(text_of(event, "how"), "completed");
+	assert_null(json_object_get(event, "ran_ns"));
+	json_decref(event);
+	event = told(desk, &bob, "requeue", 0);
+	assert_int_equal(number(event, "job"), 1);
+	json_decref(event);
+	desk_submit(desk, "{\"command\": [\"x\"], \"name\": \"second\", \"depends\": \"afterany:1\"}");
+	desk_sync_and_drop(desk);
+	desk->now += 3 * SW_NS_PER_S;
+	requeue(desk, &root, SW_RECORD_CANCEL, "cancel", 2);
+	event = told(desk, &alice, "cancel", 0);
+	assert_int_equal(number(event, "ran_ns"), 3 * SW_NS_PER_S);
+	json_decref(event);
+	event = told(desk, &bob, "cancel", 0);
+	assert_null(json_object_get(event, "ran_ns"));
+	json_decref(event);
+	event = told(desk, &alice, "submit", 1);
+	assert_int_equal(json_integer_value(json_array_get(json_object_get(event, "depends"), 0)), 1);
+	assert_string_equal(text_of(event, "name"), "second");
+	assert_non_null(text_of(event, "user"));
+	json_decref(event);
+}
+
+/* Aim: an end that an earlier version recorded has no run time, and is told all the same. */
+static void test_end_of_an_earlier_version(void **state)
+{
+	struct desk *desk = *state;
+	static const char body[] =
+		"{\"code\":1,\"epoch\":1,\"job\":7,\"node\":\"n\",\"reason\":\"time-limit\",\"signal\":0,\"state\":\"exited\"}";
+	char *text = sw_brain_retell(desk->brain, &root, 1, 5, SW_RECORD_REPORT, body, sizeof body - 1);
+	json_t *event = json_loads(text, 0, NULL);
+	assert_string_equal(text_of(event, "how"), "timed out");
+	assert_null(json_object_get(event, "ran_ns"));
+	json_decref(event);
+	free(text);
+}
+
+/* Aim: a change of the policy is a mark. */
+static void test_marks(void **state)
+{
+	struct desk *desk = *state;
+	static const char *const bodies[] = {"{\"policy\": \"las\"}", "{\"name\": \"mine\"}", "{\"above\": 12}"};
+	static const enum sw_record_kind kinds[] = {SW_RECORD_POLICY, SW_RECORD_WORLD, SW_RECORD_NUMBERS};
+	for (size_t i = 0; i < 3; i++) {
+		char *text = sw_brain_retell(desk->brain, &bob, 1, 5, kinds[i], bodies[i], strlen(bodies[i]));
+		json_t *event = json_loads(text, 0, NULL);
+		assert_string_equal(text_of(event, "kind"), i == 0 ? "policy" : i == 1 ? "world" : "numbers");
+		assert_true(i == 2 ? number(event, "above") == 12
+				   : strcmp(text_of(event, i == 0 ? "policy" : "world"), i == 0 ? "las" : "mine") == 0);
+		json_decref(event);
+		free(text);
+	}
 }
 
 /* Aim: the profile of a model is of the program of one user: operators alone hear of it. */
@@ -217,8 +313,10 @@ static void test_moments(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {DESK_TEST(test_submit),     DESK_TEST(test_stop_rules), DESK_TEST(test_others),
-					   DESK_TEST(test_other_runs), DESK_TEST(test_profiles),   DESK_TEST(test_cluster),
-					   DESK_TEST(test_nonsense),   DESK_TEST(test_moments)};
+	const struct CMUnitTest tests[] = {
+		DESK_TEST(test_submit),	    DESK_TEST(test_stop_rules), DESK_TEST(test_others),
+		DESK_TEST(test_other_runs), DESK_TEST(test_ends),	DESK_TEST(test_end_of_an_earlier_version),
+		DESK_TEST(test_marks),	    DESK_TEST(test_profiles),	DESK_TEST(test_cluster),
+		DESK_TEST(test_nonsense),   DESK_TEST(test_moments)};
 	return cmocka_run_group_tests(tests, desk_load_profiles, desk_unload_profiles);
 }
