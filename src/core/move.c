@@ -279,6 +279,10 @@ void sw_move_turn_back(struct sw_engine *engine, struct sw_core_job *job, uint64
 		command_move(engine, job, SW_REASON_BOUNCED);
 		return;
 	}
+	if (!returns) {
+		sw_engine_lose_home(engine, job, SW_REASON_NODE_LOST);
+		return;
+	}
 	/* It stands where it was, whatever others have there by now. */
 	uint32_t parts = parts_at(engine, job->home, sw_share_of(&job->seen), mask);
 	if (parts == SW_NO_PART)

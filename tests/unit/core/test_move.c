@@ -353,6 +353,37 @@ static void test_no_second_start(void **state)
 	}
 }
 
+/* Aim: one that was suspended on its way, and whose old GPU is dead, is over and starts anew: it
+ * does not stand on a dead GPU, or wait for it. One that may not start anew has failed. */
+static void test_suspended_off_a_dead_gpu(void **state)
+{
+	(void)state;
+	for (int no_restart = 0; no_restart < 2; no_restart++) {
+		struct rig rig;
+		struct sw_job_spec spec = rig_spec(1, 100000);
+		spec.stop_rule = SW_STOP_SUSPEND;
+		spec.no_restart = no_restart;
+		open_scripted(&rig, four_gpus, 1, live);
+		rig_submit(&rig, 0, &spec);
+		run_script(&rig, 0, start_first);
+		say(&rig, 1, SW_EV_BEGUN, 0);
+		say(&rig, 1, SW_EV_KEEPS, 0);
+		wish_move(&rig, 2, 0, 4);
+		rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_HOLD, .job = {0}});
+		rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {0}, .mask = 1});
+		say_dead(&rig, 4, 0, 1);
+		const struct sw_command *stop = rig_command(&rig, SW_CMD_STOP, 0);
+		assert_true(stop != NULL && !stop->stands && stop->reason == SW_REASON_NODE_LOST);
+		assert_int_equal(sw_engine_stands(rig.engine, (struct sw_job_id){0}), SW_NO_PART);
+		assert_int_equal(rig_state(&rig, 0), no_restart ? SW_JOB_FAILED : SW_JOB_HELD);
+		rig_event(&rig, 5, (struct sw_event){.kind = SW_EV_RELEASE, .job = {0}});
+		if (!no_restart)
+			run_script(&rig, 5, start_first);
+		assert_int_equal(sw_engine_epoch(rig.engine, (struct sw_job_id){0}), no_restart ? 1 : 2);
+		rig_close(&rig);
+	}
+}
+
 /* Aim: one that was suspended on its way and could not go stands where it was, under the same
  * epoch, which it keeps when it goes on; a job that has begun there meanwhile stays. */
 static void test_suspended_on_its_way(void **state)
@@ -562,6 +593,7 @@ int main(void)
 		cmocka_unit_test(test_begins_anew),
 		cmocka_unit_test(test_stays_on_a_shut_gpu),
 		cmocka_unit_test(test_went_on_on_its_way),
+		cmocka_unit_test(test_suspended_off_a_dead_gpu),
 		cmocka_unit_test(test_suspended_on_its_way),
 		cmocka_unit_test(test_standing_runs_are_ended),
 		cmocka_unit_test(test_node_changes),
