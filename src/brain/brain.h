@@ -43,7 +43,7 @@ enum sw_record_kind {
 	/* job, by; this and the next three: more, whether other changes of the same
 	 * request follow, see changes.c */
 	SW_RECORD_CANCEL,  /* ran, since, stops, uid: as in report.h, for the history */
-	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole */
+	SW_RECORD_HOLD,	   /* job, by; deep: true, off its GPUs whole; spares: true, unless it would lose its run */
 	SW_RECORD_RELEASE, /* job, by */
 	SW_RECORD_REQUEUE, /* job, by: stop it and start it anew */
 	/* name, inventory: a node is new, or back. changed: true, with other GPUs than it had, see

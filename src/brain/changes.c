@@ -138,15 +138,16 @@ static int push_change(const struct sw_brain *brain, const struct sw_user *user,
 		       const char *rest, sw_records *records, struct sw_err *err)
 {
 	char *text = NULL, got[160] = "";
+	const char *spares = change->kind == SW_RECORD_HOLD && !change->leaves && !change->force ? ",\"spares\":true" : "";
 	struct sw_report end = {0};
-	if (change->kind == SW_RECORD_CANCEL && !sw_brain_has_ended(brain, job)) {
+	if (change->kind == SW_RECORD_CANCEL && !sw_brain_has_ended(brain, job))
 		sw_report_note_job(&end, brain, job);
+	if (end.ran_ns > 0 || end.since_ns > 0)
 		snprintf(got, sizeof got, ",\"ran\":%lld,\"since\":%lld,\"stops\":%u,\"uid\":%u", (long long)end.ran_ns,
 			 (long long)end.since_ns, end.stops, end.uid);
-	}
 	int size = asprintf(&text, "{\"by\":%d%s%s,\"job\":%llu%s%s%s}", (int)user->uid, change->deep ? ",\"deep\":true" : "",
-			    change->force ? ",\"force\":true" : "", (unsigned long long)job, change->leaves ? ",\"leaves\":true" : "", rest,
-			    got);
+			    change->force ? ",\"force\":true" : "", (unsigned long long)job, change->leaves ? ",\"leaves\":true" : spares,
+			    rest, got);
 	return sw_record_push_text(records, change->kind, size >= 0 ? text : NULL, size >= 0 ? (size_t)size : 0, err);
 }
 
@@ -280,6 +281,10 @@ static int change_job(struct sw_brain *brain, enum sw_record_kind kind, json_t *
 			r = cancel_prerun(brain, prerun, err);
 		return r < 0 || brain->gathers ? r : sw_brain_settle(brain, err);
 	case SW_RECORD_HOLD:
+		/* It was let in since nothing would be lost; what came before it in its batch may
+		 * have changed that. */
+		if (json_is_true(json_object_get(body, "spares")) && would_lose(brain, (uint64_t)number))
+			return 0;
 		live->user_held = true;
 		live->held_by = by >= 0 ? (uint32_t)by : SW_NOBODY;
 		if (json_is_true(json_object_get(body, "leaves")))

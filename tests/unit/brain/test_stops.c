@@ -193,6 +193,30 @@ static void test_requeued(void **state)
 	assert_string_equal(look(bench, 1).reason, "requeued");
 }
 
+/* Aim: a suspend that came through since it would lose nothing does nothing where that has changed
+ * before it is applied; with force it stops the run. */
+static void test_suspend_that_would_lose_by_now(void **state)
+{
+	struct bench *bench = *state;
+	for (int force = 0; force < 2; force++) {
+		const struct sw_change suspend = {.kind = SW_RECORD_HOLD, .verb = "suspend", .force = force};
+		sw_records records = {0};
+		struct sw_err err = {0};
+		if (force == 0) {
+			bench->frees = true;
+			run_one(bench, ", \"gpu_memory\": \"20GiB\"");
+		}
+		if (sw_brain_propose_one(bench->brain, &alice, &suspend, 1, &records, &err) < 0)
+			fail_msg("%s: %s", err.fact, err.detail);
+		bench->frees = false;
+		runs(bench, 1, 1); /* its GPU memory would stay */
+		apply_all(bench, &records, NULL);
+		sync_now(bench);
+		assert_string_equal(look(bench, 1).state, force ? "PD" : "R");
+		assert_int_equal(look(bench, 1).held, force);
+	}
+}
+
 /* Aim: the longest names that there are make an order that an agent can read. */
 static void test_longest_words(void **state)
 {
@@ -262,6 +286,7 @@ int main(void)
 		TEST(test_not_by_who_let_another_go),
 		TEST(test_starts_anew),
 		TEST(test_requeued),
+		TEST(test_suspend_that_would_lose_by_now),
 		TEST(test_for_another_user),
 		TEST(test_is_kept),
 		cmocka_unit_test_setup_teardown(test_longest_words, set_up_long, tear_down),
