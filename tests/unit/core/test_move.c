@@ -598,16 +598,7 @@ int main(void)
 		cmocka_unit_test(test_standing_runs_are_ended),
 		cmocka_unit_test(test_node_changes),
 		cmocka_unit_test(test_old_neighbour_stays),
-		cmocka_unit_test(test_policy_moves),
-		cmocka_unit_test(test_moves_in_a_row),
-		cmocka_unit_test(test_turns_back),
-		cmocka_unit_test(test_begins_anew),
-		cmocka_unit_test(test_stays_on_a_shut_gpu),
 		cmocka_unit_test(test_no_second_start),
-		cmocka_unit_test(test_suspended_on_its_way),
-		cmocka_unit_test(test_standing_runs_are_ended),
-		cmocka_unit_test(test_node_changes),
-		cmocka_unit_test(test_old_neighbour_stays),
 		cmocka_unit_test(test_two_leave_one_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
