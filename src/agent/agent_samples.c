@@ -102,7 +102,7 @@ static void hear_trespass(struct sw_agent *agent, const struct sw_sync *seen)
 						    ? sw_agent_brain_trespass(agent->brain, sample->run, sample->gpu)
 						    : SW_TRESPASS_NONE;
 		if (trespass == SW_TRESPASS_NEW)
-			sw_agent_say(agent, "job %" PRIu64 " uses GPU %s, which is none of its own%s", sample->run.job, sample->gpu,
+			sw_agent_say(agent, "job %" PRIu64 " uses GPU %s, which it was not given%s", sample->run.job, sample->gpu,
 				     agent->options->stop_trespassers ? "; it is stopped" : "");
 		if (trespass != SW_TRESPASS_NONE && agent->options->stop_trespassers)
 			sw_agent_tell(agent, sample->run, "trespass %s\n", sample->gpu);

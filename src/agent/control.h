@@ -7,7 +7,7 @@
  *	suspend ORDER [deep]         deep: off its GPUs whole, if that can be
  *	resume ORDER
  *	move ORDER UUID,UUID...      goes on on these GPUs, as many as it has, if that can be
- *	trespass UUID                it is on a GPU that is none of its own, and must end
+ *	trespass UUID                it is on a GPU that it was not given, and must end
  *	lease BOOT_NS                it may go on until then at least (CLOCK_BOOTTIME)
  *	gpu BYTES MILLI WATCHED RUN...
  *	                             what it may have of its GPUs (0: as the spec says, all of the

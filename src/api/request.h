@@ -38,7 +38,7 @@ struct sw_request {
 	uint64_t job; /* {id}, or the `job` of events; 0: none */
 
 	struct {
-		uint32_t states; /* a bit for each of sw_state_names; all of them unless told */
+		uint32_t states; /* a bit for each of sw_state_names; all of them by default */
 		char *user;	 /* NULL: any */
 		char *name;	 /* NULL: any */
 		bool name_is_prefix;

@@ -16,9 +16,9 @@ static const struct sw_api_field list_parameters[] = {
 	{"state", "string", "only jobs in these states, separated by commas: PD or PENDING, R or RUNNING, ..., `active`, `ended`"},
 	{"user", "string", "only jobs of this user: a name, a number, or `me`"},
 	{"name", "string", "only jobs with this name; a `*` at the end stands for anything"},
-	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 unless told"},
+	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 by default"},
 	{"cursor", "integer", "go on behind this job: the `next` of the page before"},
-	{"order", "string", "`asc` (oldest first, unless told) or `desc`"},
+	{"order", "string", "`asc` (oldest first, by default) or `desc`"},
 	{"since", "string", "only jobs that had not ended before this moment: RFC 3339"},
 	{"until", "string", "only jobs that were submitted by this moment: RFC 3339"},
 	{"asked", "boolean", "with what each asked for, in short; pages may then be shorter"},
@@ -26,7 +26,7 @@ static const struct sw_api_field list_parameters[] = {
 };
 static const struct sw_api_field forecast_parameters[] = {
 	{"job", "integer", "of this job alone"},
-	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 unless told"},
+	{"limit", "integer", "at most this many jobs, 1 to 1000; 100 by default"},
 	{"cursor", "integer", "go on behind this job: the `next` of the page before"},
 	{NULL, NULL, NULL},
 };
@@ -34,7 +34,7 @@ static const struct sw_api_field log_parameters[] = {
 	{"offset", "integer", "start at this byte; a negative one counts from the end"},
 	{"limit", "integer", "at most this many bytes"},
 	{"follow", "boolean", "stay until the job has ended, and send what it writes"},
-	{"run", "integer", "which run of the job, by its epoch; the last one unless told"},
+	{"run", "integer", "which run of the job, by its epoch; the last one by default"},
 	{NULL, NULL, NULL},
 };
 static const struct sw_api_field suspend_parameters[] = {
@@ -50,7 +50,7 @@ static const struct sw_api_field event_parameters[] = {
 
 static const struct sw_api_field kept_parameters[] = {
 	{"after", "integer", "go on behind this event: the `next` of the page before"},
-	{"limit", "integer", "at most this many events, 1 to 1000; 100 unless told"},
+	{"limit", "integer", "at most this many events, 1 to 1000; 100 by default"},
 	{"all", "boolean", "all kinds of events, not holds and releases alone"},
 	{NULL, NULL, NULL},
 };

@@ -57,7 +57,7 @@ static const struct sw_api_field change[] = {
 	{"jobs", "integer[]", "1 to 100000 of them; one that is named twice is changed once"},
 	{"deep", "boolean", "of `suspend`: as the parameter for one job"},
 	{"force", "boolean", "of `suspend`: as the parameter for one job"},
-	{"skip_ended", "boolean", "jobs that have ended are left alone; unless told, one such job is a conflict and none is changed"},
+	{"skip_ended", "boolean", "jobs that have ended are left alone; by default one such job is a conflict and none is changed"},
 	END,
 };
 static const struct sw_api_field changed[] = {
@@ -77,7 +77,7 @@ static const struct sw_api_field job_gpu[] = {
 	{"host_bytes", "integer", "of its GPU memory whose contents lie in host memory for now"},
 	{"iteration_s", "number", "seconds that one step of its repeating work takes; null: none was found"},
 	{"outside_processes", "integer", "its processes, counted on each GPU, that use it outside the runtime, where no limit holds"},
-	{"trespass", "boolean", "a process of it uses a GPU that is none of its own"},
+	{"trespass", "boolean", "a process of it uses a GPU that it was not given"},
 	{"compute", "number", "percent of each GPU's time that it may take now; 0: it stands still; null: not known"},
 	{"yields", "boolean", "it works only while the guaranteed jobs on its GPUs do not"},
 	{"sampled_at", "string", "RFC 3339"},

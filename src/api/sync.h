@@ -111,7 +111,7 @@ enum sw_run_depth {
 /* Why a run ended, where it was not the job's own doing ("" then). */
 #define SW_REASON_STOPPED "stopped" /* as the controller wished */
 #define SW_REASON_TIME_LIMIT "time-limit"
-#define SW_REASON_TRESPASS "trespass"		    /* it used a GPU that is none of its own, and the operator has such jobs stopped */
+#define SW_REASON_TRESPASS "trespass"		    /* it used a GPU that it was not given, and the operator has such jobs stopped */
 #define SW_REASON_MEMORY_LIMIT "memory-limit"	    /* of its control group */
 #define SW_REASON_LEASE "lease"			    /* its own lease ran out */
 #define SW_REASON_LAUNCH "launch"		    /* its command could not be started; `detail` says why */

@@ -258,7 +258,8 @@ static void explain_run(const struct sw_brain *brain, uint64_t id, const struct 
 		explain_start(brain, id, text, size);
 	else {
 		snprintf(text, size,
-			 job->paused ? "it is paused on node %s, where another has the turn, since %s" : "it runs on node %s, since %s",
+			 job->paused ? "it is paused on node %s, where another job has the GPUs now, since %s"
+				     : "it runs on node %s, since %s",
 			 brain->nodes.items[live->runs[0].node].name, moment(job->since, at));
 		if (live->user_held)
 			add(text, size, "; it is held once this run is over");

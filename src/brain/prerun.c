@@ -59,7 +59,7 @@ int sw_prerun_spoil(struct sw_live *gang, const struct sw_live *prerun)
 	}
 	gang->trouble->cause = trouble->cause;
 	gang->trouble->cause.line = line;
-	snprintf(gang->trouble->why, sizeof gang->trouble->why, "its pre-run on one GPU failed, so the others were spared");
+	snprintf(gang->trouble->why, sizeof gang->trouble->why, "its pre-run on one GPU failed, so the job was not started");
 	snprintf(gang->reason, sizeof gang->reason, "pre-run: %s", trouble->cause.name);
 	gang->code = prerun->code;
 	gang->signal = prerun->signal;

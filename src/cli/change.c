@@ -262,7 +262,7 @@ static const struct sw_cli_option options[] = {
 	{"name", 'n', .kind = SW_CLI_TEXT, .argument = "NAME", .about = "jobs with this name; a * at the end stands for anything",
 	 .offset = offsetof(struct values, name)},
 	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "NAME",
-	 .about = "this user's jobs, which only operators may change; your own unless told", .offset = offsetof(struct values, user)},
+	 .about = "this user's jobs, which only operators may change; your own by default", .offset = offsetof(struct values, user)},
 	{"state", 't', .kind = SW_CLI_TEXT, .argument = "LIST", .about = "jobs in these states: PD,R or RUNNING",
 	 .offset = offsetof(struct values, states)},
 	SW_CLI_OPTION_JSON(struct values),

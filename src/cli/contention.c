@@ -171,8 +171,8 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 	SW_CLEANUP(sw_profiles_freep) struct sw_profiles *profiles = NULL;
 	SW_CLEANUP(sw_learn_freep) struct sw_learn *learn = NULL;
 	if (values->models.count > SW_LEARN_JOBS_MAX) {
-		sw_err_set(err, SW_EINPUT, "cannot tell what %zu jobs do to each other", values->models.count);
-		sw_err_detail(err, "at most %u on one GPU are reckoned with", SW_LEARN_JOBS_MAX);
+		sw_err_set(err, SW_EINPUT, "cannot predict how %zu jobs slow each other down", values->models.count);
+		sw_err_detail(err, "at most %u jobs on one GPU are predicted", SW_LEARN_JOBS_MAX);
 		return SW_EINPUT;
 	}
 	int r = load(values, &profiles, &learn, err);

@@ -111,7 +111,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"state", .kind = SW_CLI_TEXT, .is_path = true, .argument = "DIR",
-	 .about = "where the journal and the runs are kept; below $XDG_STATE_HOME unless told", .offset = offsetof(struct values, state)},
+	 .about = "where the journal and the runs are kept; below $XDG_STATE_HOME by default", .offset = offsetof(struct values, state)},
 	{"policy", 'p', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_policy_names,
 	 .about = "the policy of a new cluster; one that was set later stays", .offset = offsetof(struct values, policy)},
 	{"placement", 'P', .kind = SW_CLI_WORD, .argument = "NAME", .words = &sw_cli_placement_words, .about = "the placement rule",

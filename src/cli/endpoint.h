@@ -20,7 +20,7 @@ struct sw_cli_endpoint {
 /* Options, for a struct with a member `endpoint`. */
 #define SW_CLI_ENDPOINT_OPTIONS(type)                                                                                                   \
 	{"port", .kind = SW_CLI_TEXT, .argument = "N",                                                                                  \
-	 .about = "listen on 127.0.0.1, too: 7411, say, or 0 for any that is free; unless told, on the socket alone",                   \
+	 .about = "listen on 127.0.0.1, too: 7411, say, or 0 for any that is free; by default on the socket alone",                     \
 	 .offset = offsetof(type, endpoint.port)},                                                                                      \
 		{"listen", .kind = SW_CLI_TEXT, .argument = "ADDRESS:PORT",                                                             \
 		 .about = "where other machines can connect, such as 0.0.0.0:8443; beyond 127.0.0.1 it needs a certificate",            \

@@ -39,7 +39,7 @@ struct sw_cli_gpu_rules {
 		 .kind = SW_CLI_WORD,                                                                                                     \
 		 .argument = "RULE",                                                                                                      \
 		 .words = &sw_cli_trespass_words,                                                                                         \
-		 .about = "a job on a GPU that is none of its own: say (it is said) or stop (it is stopped) (say)",                       \
+		 .about = "a job on a GPU that it was not given: say (it is said) or stop (it is stopped) (say)",                         \
 		 .offset = offsetof(type, rules.trespass)},                                                                               \
 		{"device-rules",                                                                                                          \
 		 .kind = SW_CLI_WORD,                                                                                                     \

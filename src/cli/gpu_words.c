@@ -51,7 +51,7 @@ char *sw_cli_outside(const json_t *job, char *text, size_t size)
 char *sw_cli_trespass(const json_t *job, char *text, size_t size)
 {
 	bool trespass = json_is_true(json_object_get(json_object_get(job, "gpu"), "trespass"));
-	snprintf(text, size, "%s", trespass ? "a process of it uses a GPU that is none of its own; see docs/gpu.md" : "");
+	snprintf(text, size, "%s", trespass ? "a process of it uses a GPU that it was not given; see docs/gpu.md" : "");
 	return text;
 }
 

@@ -112,7 +112,7 @@ static int read_time(const char *text, const char *option, int64_t now_ns, char 
 	return 0;
 }
 
-/* Which jobs: the controller chooses. Everything is exported unless told. */
+/* Which jobs: the controller chooses. Everything is exported by default. */
 static int make_query(const struct values *values, char **ret_query, struct sw_err *err)
 {
 	int64_t now_ns = (int64_t)time(NULL) * SW_NS_PER_S;
@@ -153,7 +153,7 @@ static const struct sw_cli_option options[] = {
 	 .offset = offsetof(struct values, until)},
 	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "NAME", .about = "only this user's jobs", .offset = offsetof(struct values, user)},
 	{"me", .about = "only your own jobs", .offset = offsetof(struct values, me)},
-	{"state", 's', .kind = SW_CLI_TEXT, .argument = "LIST", .about = "only jobs in these states: CD,F; ended unless told, or all",
+	{"state", 's', .kind = SW_CLI_TEXT, .argument = "LIST", .about = "only jobs in these states: CD,F; ended by default, or all",
 	 .offset = offsetof(struct values, states)},
 	{"export", .kind = SW_CLI_TEXT, .is_path = true, .argument = "FILE",
 	 .about = "write all jobs that ran as a trace that 'sharewell sim' replays, with what became of them; '-' is standard output",

@@ -238,7 +238,7 @@ static int set_memory(json_t *fields, const struct sw_cli_job_options *options, 
 	return whole != NULL ? set_share(fields, "memory", bytes) : json_object_set_new(fields, "memory", json_integer((json_int_t)bytes));
 }
 
-/* Of each of several tasks where there are any: then one core each unless told. */
+/* Of each of several tasks where there are any: then one core each by default. */
 static int set_cpus(json_t *fields, const struct sw_cli_job_options *options, uint64_t tasks, struct sw_err *err)
 {
 	const char *whole = sw_cli_job_text(options, "cpus");
@@ -262,7 +262,7 @@ static int set_umask(json_t *fields)
 	return json_object_set_new(fields, "umask", json_sprintf("%04o", (unsigned)own & 0777));
 }
 
-/* A path as seen from the present folder. */
+/* A path as seen from the current folder. */
 static int set_workdir(json_t *fields, const char *path, struct sw_err *err)
 {
 	char here[PATH_MAX];
@@ -270,7 +270,7 @@ static int set_workdir(json_t *fields, const char *path, struct sw_err *err)
 	if (path != NULL && path[0] == '/')
 		return json_object_set_new(fields, "workdir", json_string(path));
 	if (getcwd(here, sizeof here) == NULL) {
-		sw_err_set(err, SW_EIO, "cannot tell the present folder");
+		sw_err_set(err, SW_EIO, "cannot find the current folder");
 		sw_err_hint(err, "Name one with --chdir.");
 		return SW_EIO;
 	}

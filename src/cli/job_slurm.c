@@ -21,13 +21,13 @@
 
 const struct sw_cli_option sw_cli_slurm_options[] = {
 	TEXT("cpus-per-gpu", '\0', "N", cpus_per_gpu, "cores for each of its GPUs"),
-	TEXT("export", '\0', "WHAT", export, "which of your variables it gets: ALL (unless told), NONE, or a list"),
+	TEXT("export", '\0', "WHAT", export, "which of your variables it gets: ALL (by default), NONE, or a list"),
 	TEXT("gpus-per-node", '\0', "N", gpus_per_node, "as --gpus, for each node, of which --nodes says how many"),
 	TEXT("gpus-per-task", '\0', "N", gpus_per_task, "as --gpus, for each task, of which --ntasks says how many"),
 	TEXT("gres", '\0', "gpu:N", gres, "as --gpus-per-node, in the words of Slurm: gpu:2"),
 	TEXT("mem-per-gpu", '\0', "SIZE", mem_per_gpu, "as --mem, for each of its GPUs"),
 	{"nice", .kind = SW_CLI_TEXT, .optional = true, .argument = "[=N]",
-	 .about = "for scripts from Slurm: it is not heeded, and a note says so; see --weight",
+	 .about = "for scripts from Slurm: it is ignored, and a note says so; see --weight",
 	 .offset = offsetof(struct sw_cli_job_options, nice)},
 	{"no-requeue", .about = "is never started a second time: after a failure or a lost node it ends, and says why",
 	 .offset = offsetof(struct sw_cli_job_options, no_requeue)},
@@ -142,7 +142,7 @@ int sw_cli_job_resources(const struct sw_cli_job_options *options, json_t *field
 	return nodes > 1 && json_object_get(fields, "gpus") == NULL ? refuse_nodes(options->nodes, err) : 0;
 }
 
-/* ---- what is not heeded */
+/* ---- what is ignored */
 
 /* Where no number follows, it is a kind only in --gres; elsewhere it is refused. */
 static void note_kind(const char *option, const char *text)
@@ -152,8 +152,8 @@ static void note_kind(const char *option, const char *text)
 	const char *kind = text != NULL && strncmp(text, "gpu:", 4) == 0 ? text + 4 : text;
 	size_t size = kind != NULL ? strcspn(kind, ":,") : 0;
 	if (size > 0 && !(kind[0] >= '0' && kind[0] <= '9') && strcmp(kind, "gpu") != 0)
-		sw_cli_print_note("GPUs cannot be chosen by their kind here: '%.*s' of --%s is not heeded", (int)(size < 40 ? size : 40),
-				  kind, option);
+		sw_cli_print_note("GPUs cannot be chosen by their kind here: '%.*s' of --%s is ignored", (int)(size < 40 ? size : 40), kind,
+				  option);
 }
 
 static void note_gres(const char *text)
@@ -162,7 +162,7 @@ static void note_gres(const char *text)
 	for (const char *at = text; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
 		only_gpus = only_gpus && strncmp(at, "gpu", 3) == 0 && strchr(":,", at[3]) != NULL;
 	if (!only_gpus)
-		sw_cli_print_note("of generic resources only GPUs are known here; the rest of '--gres %.60s' is not heeded", text);
+		sw_cli_print_note("of generic resources only GPUs are known here; the rest of '--gres %.60s' is ignored", text);
 	else
 		note_kind("gres", text);
 }
@@ -181,16 +181,14 @@ void sw_cli_job_notes(const struct sw_cli_job_options *options)
 		sw_cli_print_note("--gpus %.40s is for the whole job and counts; what is said for each node or task does not", gpus);
 	if (read_count("nodes", options->nodes, &nodes, NULL) == 0 && nodes > 1)
 		sw_cli_print_note("on how many nodes a job runs follows from its GPUs: --nodes %.20s %s", options->nodes,
-				  gpus != NULL || options->gpus_per_task != NULL ? "is not heeded"
-										 : "only multiplies the GPUs of each node");
+				  gpus != NULL || options->gpus_per_task != NULL ? "is ignored" : "only multiplies the GPUs of each node");
 	if (count_tasks(options, nodes, &tasks, NULL) == 0 && tasks > 1)
 		sw_cli_print_note("the command is started once on each node; its %" PRIu64
 				  " tasks it must start itself, as torchrun and mpirun do",
 				  tasks);
 	if (options->partition != NULL)
-		sw_cli_print_note(
-			"there are no partitions here: '--partition %.60s' is not heeded; --tenant says on whose quota a job runs",
-			options->partition);
+		sw_cli_print_note("there are no partitions here: '--partition %.60s' is ignored; --tenant says on whose quota a job runs",
+				  options->partition);
 	if (options->nice != NULL)
-		sw_cli_print_note("--nice is not heeded here; --weight says how much a job counts");
+		sw_cli_print_note("--nice is ignored here; --weight says how much a job counts");
 }

@@ -175,7 +175,7 @@ static int check(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option check_options[] = {PLACE_OPTIONS};
 static const struct sw_cli_option check_operands[] = {
-	{"FILE", .kind = SW_CLI_TEXT, .is_path = true, .about = "a journal or a backup; that of the state folder unless told",
+	{"FILE", .kind = SW_CLI_TEXT, .is_path = true, .about = "a journal or a backup; that of the state folder by default",
 	 .offset = offsetof(struct values, file)},
 };
 static const struct sw_cli_example check_examples[] = {

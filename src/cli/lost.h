@@ -13,14 +13,14 @@ struct sw_cli_lost {
 };
 
 /* Options, for a struct with a member `lost`. */
-#define SW_CLI_LOST_OPTIONS(type)                                                                                               \
-	{"on-lost-restart", .kind = SW_CLI_TEXT, .argument = "CLASSES",                                                         \
-	 .about = "jobs of these classes that were submitted without --on-lost start anew elsewhere when their node is lost",   \
-	 .offset = offsetof(type, lost.classes)},                                                                               \
-	{                                                                                                                       \
-		"unreachable-after", .kind = SW_CLI_TEXT, .argument = "TIME",                                                   \
-				     .about = "how long a node may be silent before it counts as unreachable; 30s unless told", \
-				     .offset = offsetof(type, lost.after)                                                       \
+#define SW_CLI_LOST_OPTIONS(type)                                                                                              \
+	{"on-lost-restart", .kind = SW_CLI_TEXT, .argument = "CLASSES",                                                        \
+	 .about = "jobs of these classes that were submitted without --on-lost start anew elsewhere when their node is lost",  \
+	 .offset = offsetof(type, lost.classes)},                                                                              \
+	{                                                                                                                      \
+		"unreachable-after", .kind = SW_CLI_TEXT, .argument = "TIME",                                                  \
+				     .about = "how long a node may be silent before it counts as unreachable; 30s by default", \
+				     .offset = offsetof(type, lost.after)                                                      \
 	}
 
 /* A member `validate_every`, uint64_t. */

@@ -52,7 +52,7 @@ static void put_clean(const char *text)
 void sw_cli_print_error(const struct sw_err *err)
 {
 	begin_line("sharewell");
-	put_clean(err->fact[0] != '\0' ? err->fact : "something failed that has no name");
+	put_clean(err->fact[0] != '\0' ? err->fact : "unknown error");
 	if (err->detail[0] != '\0') {
 		fputs(": ", stderr);
 		put_clean(err->detail);

@@ -142,7 +142,7 @@ static int run(const struct sw_cli_call *call, struct sw_err *err)
 
 static const struct sw_cli_option options[] = {
 	{"gpu", .kind = SW_CLI_TEXT, .argument = "LIST",
-	 .about = "where to: numbers of GPUs on its node, as many as it has, such as 1 or 2,3; unless told, any that are free",
+	 .about = "where to: numbers of GPUs on its node, as many as it has, such as 1 or 2,3; by default any that are free",
 	 .offset = offsetof(struct values, gpu)},
 	{"no-wait", .kind = SW_CLI_FLAG, .about = "return as soon as it is on its way", .offset = offsetof(struct values, no_wait)},
 	SW_CLI_OPTION_JSON(struct values),

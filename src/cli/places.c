@@ -32,7 +32,7 @@ static int find_state(const char *state, bool for_all, char path[PATH_MAX], stru
 	if (state != NULL) {
 		char here[PATH_MAX];
 		if (getcwd(here, sizeof here) == NULL)
-			return sw_err_set(err, SW_EIO, "cannot tell the present folder");
+			return sw_err_set(err, SW_EIO, "cannot find the current folder");
 		return put(path, err, "%s/%s", here, state);
 	}
 	/* A relative path in these is to be ignored: the specification of the

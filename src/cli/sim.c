@@ -293,7 +293,7 @@ static const struct sw_cli_option options[] = {
 	 .about = "where jobs go, or the path of a shared object (if not given, the world decides)", .words = &sw_cli_placement_words,
 	 .is_path = true, AT(placement)},
 	{"world", 'w', .kind = SW_CLI_TEXT, "NAME",
-	 .about = "what things cost, or a YAML file of your own; " SW_WORLD_DEFAULT " unless told, with --journal the cluster's own",
+	 .about = "what things cost, or a YAML file of your own; " SW_WORLD_DEFAULT " by default, with --journal the cluster's own",
 	 .words = &sw_cli_world_words, .is_path = true, AT(world)},
 	{"set", 's', .kind = SW_CLI_TEXTS, "X.KEY=VALUE",
 	 .about = "set a parameter of a policy (las.tick=10s) or a value of the world (world.quantum=1s)", AT(settings)},
@@ -352,7 +352,7 @@ const struct sw_cli_command sw_cli_sim = {
 		"not.\n\n"
 		"--journal takes what is not said from the running cluster: jobs, nodes, placement rule, settings of its policy; all "
 		"policies "
-		"unless told. The first row is then what really happened.",
+		"by default. The first row is then what really happened.",
 	SW_CLI_OPTIONS(options),
 	SW_CLI_OPERANDS(operands),
 	SW_CLI_EXAMPLES(examples),

@@ -99,13 +99,13 @@ static const struct sw_cli_words role_words = {.at = role_at};
 static const struct sw_cli_option create_options[] = {
 	{"role", 'r', .kind = SW_CLI_WORD, .argument = "ROLE", .preset = "user", .words = &role_words, .about = "what it is good for",
 	 .offset = offsetof(struct values, role)},
-	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "USER",
-	 .about = "whose jobs it may make and see, by name or number; you unless told", .offset = offsetof(struct values, user)},
+	{"user", 'u', .kind = SW_CLI_TEXT, .argument = "USER", .about = "whose jobs it may make and see, by name or number; you by default",
+	 .offset = offsetof(struct values, user)},
 	{"name", .kind = SW_CLI_TEXT, .argument = "NAME", .about = "what to call it in the list", .offset = offsetof(struct values, name)},
-	{"expires", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "how long it is valid, such as 90d; for ever unless told",
+	{"expires", .kind = SW_CLI_TEXT, .argument = "TIME", .about = "how long it is valid, such as 90d; for ever by default",
 	 .offset = offsetof(struct values, expires)},
 	{"nodes", .kind = SW_CLI_TEXT, .argument = "NAMES",
-	 .about = "of an agent: the nodes that it may speak for, such as gpu1,gpu2 or 'gpu*'; unless told, the first 64 that it names",
+	 .about = "of an agent: the nodes that it may speak for, such as gpu1,gpu2 or 'gpu*'; by default the first 64 that it names",
 	 .offset = offsetof(struct values, nodes)},
 	PLACE_OPTIONS,
 };

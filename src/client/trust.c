@@ -40,7 +40,7 @@ bool sw_trust_explain(CURLcode code, const char *place, const char *detail, stru
 {
 	switch (code) {
 	case CURLE_PEER_FAILED_VERIFICATION:
-		sw_err_set(err, SW_EDENIED, "the certificate of the controller at %s is not believed", place);
+		sw_err_set(err, SW_EDENIED, "the certificate of the controller at %s is not trusted", place);
 		sw_err_hint(err, "Set SHAREWELL_CA to the fingerprint that the controller prints at its start, or to a file with the "
 				 "certificate that signed it.");
 		break;
@@ -50,7 +50,7 @@ bool sw_trust_explain(CURLcode code, const char *place, const char *detail, stru
 		break;
 	case CURLE_SSL_CACERT_BADFILE:
 		sw_err_set(err, SW_EINPUT,
-			   "cannot read the certificates of authorities: the certificate of the controller at %s is not believed", place);
+			   "cannot read the certificates of authorities: the certificate of the controller at %s is not trusted", place);
 		sw_err_hint(err,
 			    "Set SHAREWELL_CA to a file that can be read, or to the fingerprint that the controller prints at its start.");
 		break;

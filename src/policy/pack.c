@@ -420,7 +420,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	size_t used = strlen(text);
 	const char *why = job->model == 0	       ? "its model has no profile yet: it shares no GPU"
 			  : job->gpu_memory_bytes == 0 ? "it does not say how much GPU memory it needs: it shares no GPU"
-						       : "beside no running job on as many GPUs would both do well";
+						       : "no running job on as many GPUs would share them well with it";
 	snprintf(text + used, size - used, "; %s", why);
 }
 

@@ -299,12 +299,12 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 {
 	const struct card *card = sw_job_state(view, job);
 	const char *seat = job->model == 0 ? "it has no profile yet: it shares a GPU only after a first run"
-					   : "no running job of its size bears it beside itself";
+					   : "no running job of its size would share its GPUs well with it";
 	const char *line = job->asked_class == SW_CLASS_OPPORTUNISTIC ? "opportunistic queue" : "queue";
 	if (card->starved)
 		snprintf(text, size,
-			 "it has lost its patience and is ahead of all queues; it needs %u GPU%s, %u %s free, and the others are still "
-			 "protected",
+			 "it starves and goes ahead of all queues; it needs %u GPU%s, %u %s free, and running jobs are still within "
+			 "their quantum",
 			 SW_COUNTED(job->gpus), SW_COUNTED_ARE(sw_view_gpus_free(view)));
 	else
 		snprintf(text, size, "it is in %s %u, behind jobs that likely need less GPU time; it needs %u GPU%s, %u %s free%s, and %s",

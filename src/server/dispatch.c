@@ -58,7 +58,7 @@ int sw_authorise(struct sw_server *server, const struct sw_request *request, boo
 				 "use the UNIX socket.");
 		return 401;
 	}
-	sw_err_set(err, SW_EDENIED, "this is not for you");
+	sw_err_set(err, SW_EDENIED, "the caller's role does not allow this");
 	sw_err_detail(err, "it needs the role of %s",
 		      (request->route->roles & SW_ROLE_USER) != 0	? "a user"
 		      : (request->route->roles & SW_ROLE_OPERATOR) != 0 ? "an operator"

@@ -72,7 +72,7 @@ void sw_handle_why(struct sw_server *server, struct sw_conn *conn)
 	struct sw_use use;
 	size_t used = strlen(text);
 	if (sw_uses_sum(&server->machines, server->brain, id, &use) && use.trespass)
-		snprintf(text + used, sizeof text - used, "; a process of it uses a GPU that is none of its own");
+		snprintf(text + used, sizeof text - used, "; a process of it uses a GPU that it was not given");
 	struct sw_json json = {0};
 	sw_json_object(&json);
 	sw_json_key_u64(&json, "id", id);

@@ -411,7 +411,7 @@ void sw_handle_metrics(struct sw_server *server, struct sw_conn *conn)
 	write_uses(server, &text, "sharewell_job_gpu_limit_bytes", "Memory that a job may hold on a GPU.", USE_LIMIT);
 	write_uses(server, &text, "sharewell_job_gpu_outside_processes", "Processes of a job that use a GPU outside the runtime.",
 		   USE_OUTSIDE);
-	write_uses(server, &text, "sharewell_job_gpu_trespass", "1 where a job uses a GPU that is none of its own.", USE_TRESPASS);
+	write_uses(server, &text, "sharewell_job_gpu_trespass", "1 where a job uses a GPU that it was not given.", USE_TRESPASS);
 	write_shut(server, &text);
 	write_looks(server, &text);
 	write_uses(server, &text, "sharewell_job_iteration_seconds", "One step of a job's repeating work.", USE_ITERATION);

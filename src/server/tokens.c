@@ -45,7 +45,7 @@ static int refuse_line(const char *path, unsigned line, const char *detail, stru
 	return SW_EINPUT;
 }
 
-/* "1000" or "1000:1000"; the group is the user's number unless told. */
+/* "1000" or "1000:1000"; the group is the user's number by default. */
 static bool parse_owner(const char *text, struct sw_token_owner *owner)
 {
 	size_t size = strcspn(text, ":");

@@ -58,7 +58,7 @@ said $? 'a check goes on after the first error'
 printf '{"format": 1, "observations": [{"way": "mps", "jobs": ["a", "b"], "which": 0, "slowdowns": [nan], "samples": [1]}]}' >learned.json
 refuses 2 'a measured slowdown that is not a number' "line 1: this value is 'nan'" contention a b --learned learned.json
 refuses 2 'measured slowdowns that are not there' 'no.json' contention a b --learned no.json
-refuses 2 'more jobs on a GPU than are reckoned with' 'at most 8 on one GPU' contention a b c d e f g h i
+refuses 2 'more jobs on a GPU than are predicted' 'at most 8 jobs on one GPU' contention a b c d e f g h i
 refuses 2 'a quota of nobody' "no job of the trace is of tenant 'nobody'" sim -t jobs.csv -c 1x8 -p philly --quota nobody=3
 refuses 2 'a quota that is no number' "a quota cannot be 'a=x'" sim -t jobs.csv -c 1x8 -p philly --quota a=x
 refuses 2 'another format than the file has' 'cannot read trace' trace stats jobs.csv --format muri

@@ -42,7 +42,7 @@ expect() {
 	said $? "$2"
 }
 elsewhere ps
-expect 1 'a certificate that nobody vouches for is not believed' 'is not believed'
+expect 1 'a certificate that nobody vouches for is not trusted' 'is not trusted'
 export SHAREWELL_CA=sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
 elsewhere ps
 expect 1 'nor is one of another key' 'is not the controller that SHAREWELL_CA names'
@@ -51,7 +51,7 @@ elsewhere ps
 expect 2 'a file that is not there is named' 'nothing.pem'
 export SHAREWELL_CA=$pin
 elsewhere ps
-expect 1 'with its fingerprint it is believed, and wants a token' 'this needs a token'
+expect 1 'with its fingerprint it is trusted, and wants a token' 'this needs a token'
 works 'a token is made' '' token create --name laptop
 SHAREWELL_TOKEN=$(cat "$scratch/out")
 export SHAREWELL_TOKEN

@@ -35,7 +35,7 @@ for name in first second; do
 	holds "the $name has its turn" until_holds 120 works_now "$number"
 	holds "the $name computes" until_holds 240 computed "$name"
 done
-until_holds 120 sh -c '"$0" why "$1" | grep -q "it is paused on node .*, where another has the turn"' "$SHAREWELL" "$second"
+until_holds 120 sh -c '"$0" why "$1" | grep -q "it is paused on node .*, where another job has the GPUs now"' "$SHAREWELL" "$second"
 said $? 'why says that it waits for its turn'
 start third
 third=$job

@@ -87,8 +87,8 @@ done
 # Jobs on GPUs that are none of theirs.
 again '' --trespass say
 submit_here -- env -u CUDA_VISIBLE_DEVICES CUDA_VISIBLE_DEVICES=1 "$train" --steps 100000000 --memory 6M --step-us 20000
-holds 'a job on a GPU that is not its own is said' until_holds 60 shows "$job" 'a process of it uses a GPU that is none of its own'
-holds 'also where it is asked why' why_says "$job" 'uses a GPU that is none of its own'
+holds 'a job on a GPU that is not its own is said' until_holds 60 shows "$job" 'a process of it uses a GPU that it was not given'
+holds 'also where it is asked why' why_says "$job" 'uses a GPU that it was not given'
 holds 'and it goes on' is_state "$job" R
 holds 'it is no stranger' node "d[1]['strangers'] == []"
 grep -qF "job $job uses GPU" "$scratch/up.out"
@@ -100,7 +100,7 @@ again '' --trespass stop
 submit_here -- env CUDA_VISIBLE_DEVICES=1 "$train" --steps 100000000 --memory 6M --step-us 20000
 run wait "$job"
 holds 'with stop it is stopped' is_state "$job" F
-holds 'for that' why_says "$job" 'it used a GPU that was none of its own'
+holds 'for that' why_says "$job" 'it used a GPU that it was not given'
 submit_here -- "$train" --steps 60 --memory 6M
 ends 'others are not' "$job" 0
 

@@ -17,7 +17,7 @@ MINE=yes submit -- sh -c 'echo mine $MINE'
 ends 'variables go along' "$job" 0
 works 'with their values' 'mine yes' logs "$job"
 MINE=yes submit --export NONE -- sh -c 'echo mine $MINE.'
-ends 'unless told' "$job" 0
+ends 'by default' "$job" 0
 works 'then they do not' 'mine .' logs "$job"
 submit -t 1s --grace 1s -- sleep 30
 run wait "$job"
@@ -35,10 +35,10 @@ sleep 0.3
 "$SHAREWELL" wait "$job" >/dev/null
 works 'and the job hears it' 'caught' logs "$job"
 run run -N 2 --gres=gpu:2 -n2 --nice -- sh -c 'echo $SHAREWELL_GPUS GPUs'
-[ "$status" -eq 0 ] && out_has '4 GPUs' && err_has 'follows from its GPUs' && err_has 'its 2 tasks' && err_has '--nice is not heeded'
-said $? 'nodes and generic resources are GPUs, and what is not heeded is said'
+[ "$status" -eq 0 ] && out_has '4 GPUs' && err_has 'follows from its GPUs' && err_has 'its 2 tasks' && err_has '--nice is ignored'
+said $? 'nodes and generic resources are GPUs, and what is ignored is said'
 run submit -G many -- true
-[ "$status" -eq 2 ] && err_has "'gpus' is 'many'" && ! err_has 'not heeded'
+[ "$status" -eq 2 ] && err_has "'gpus' is 'many'" && ! err_has 'is ignored'
 said $? 'what is no number of GPUs is refused, and not also passed over'
 refuses 2 'nodes without GPUs' 'Ask for all its GPUs' submit -N 2 -- true
 printf '#!/bin/sh\n#SBATCH --nodes=2\n' >nodes.sh
@@ -78,7 +78,7 @@ echo "$NAME $1 $SHAREWELL_GPUS"
 exit 5
 S
 run run job.sh argument
-[ "$status" -eq 5 ] && out_has 'script argument 2' && err_has "there are no partitions here: '--partition fast' is not heeded"
+[ "$status" -eq 5 ] && out_has 'script argument 2' && err_has "there are no partitions here: '--partition fast' is ignored"
 said $? 'a script with directives'
 run run --env NAME=line -G 1 job.sh x
 [ "$status" -eq 5 ] && out_has 'line x 1'

@@ -31,7 +31,7 @@ END
 chmod +x "$scratch/work.sh"
 
 refuses 2 'a world that is not there' "there is no world 'liv'" up --gpus "$gpus" --world liv
-refuses 2 'a world that no live cluster can have' "world 'measured' cannot be had in a live cluster" up --gpus "$gpus" --world measured
+refuses 2 'a world that no live cluster can have' "a live cluster cannot run the world 'measured'" up --gpus "$gpus" --world measured
 err_has "a run that is stopped can go on where it was, and nowhere else ('preempt: in_place')"
 err_has "Begin a file of your own with 'base: live'"
 
@@ -85,7 +85,7 @@ said $? 'the same starts and ends in the same order, and as many stops' compared
 # While the cluster runs.
 sed 's/^quantum: 5s/quantum: 1h/' "$world" >"$scratch/hour.yaml"
 works 'an operator changes the world' 'quantum: 1:00:00' world "$scratch/hour.yaml"
-refuses 2 'not to one that cannot be' 'cannot be had in a live cluster' world ideal
+refuses 2 'not to one that cannot be' 'a live cluster cannot run the world' world ideal
 "$SHAREWELL" down >/dev/null
 wait "$up_pid" 2>/dev/null
 up --policy srtf

@@ -178,8 +178,8 @@ said $? 'a job that never was is not there'
 http $bob POST /v1/agents/sync
 gives 403
 said $? 'a user cannot speak as an agent'
-denied 'nor change the policy' 'this is not for you' $bob policy fifo
-denied 'nor a quota' 'this is not for you' $bob quota "uid$alice" 0
+denied 'nor change the policy' "the caller's role does not allow this" $bob policy fifo
+denied 'nor a quota' "the caller's role does not allow this" $bob quota "uid$alice" 0
 denied 'nor make tokens' 'cannot' $bob token create --state "$scratch/state"
 as $bob cat "$scratch/state/runs/$hers.1/out.log" >"$scratch/out" 2>"$scratch/err"
 [ $? -ne 0 ] && lacks_secrets

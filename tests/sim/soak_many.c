@@ -194,9 +194,8 @@ unsigned sw_soak_many(const struct sw_soak_plan *plan)
 
 static int usage(void)
 {
-	fprintf(stderr,
-		"usage: tools/soak [--seed N | --seeds FIRST..END] [--policy NAME] [--storm | --simulation] [--jobs N]\n"
-		"Random clusters, jobs and faults under every policy, checked after every step; 10,000 seeds unless told otherwise.\n");
+	fprintf(stderr, "usage: tools/soak [--seed N | --seeds FIRST..END] [--policy NAME] [--storm | --simulation] [--jobs N]\n"
+			"Random clusters, jobs and faults under every policy, checked after every step; 10,000 seeds by default.\n");
 	return 2;
 }
 

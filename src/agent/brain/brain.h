@@ -98,7 +98,7 @@ enum sw_trespass {
 	SW_TRESPASS_NEW,
 	SW_TRESPASS_KNOWN, /* of this run it was asked before */
 };
-/* A run was seen on a GPU that is none of its own, as the files of its folder tell, which may be
+/* A run was seen on a GPU that it was not given, as the files of its folder tell, which may be
  * old. Says whether it is so by the word of its supervisor. */
 enum sw_trespass sw_agent_brain_trespass(struct sw_agent_brain *brain, struct sw_run_id id, const char *gpu);
 /* There is something that the next sync should carry soon. */

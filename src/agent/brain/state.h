@@ -101,7 +101,7 @@ struct sw_agent_run {
 	bool held_is_known;	  /* the controller knows that its GPU memory could not leave */
 	bool outside;		  /* at the last look, processes of it used GPUs outside the GPU runtime */
 	bool was_outside;	  /* at the look before */
-	bool trespassed;	  /* it was seen on a GPU that is none of its own */
+	bool trespassed;	  /* it was seen on a GPU that it was not given */
 	bool raised;		  /* its limit is above what it asked for: guaranteed, and in need */
 	bool terms_told;	  /* these, since it was started or linked to: */
 	struct sw_agent_terms terms;

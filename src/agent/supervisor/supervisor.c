@@ -56,11 +56,11 @@ static bool obey(struct sw_supervisor *supervisor, const char *line)
 	return true;
 }
 
-/* The agent saw it on a GPU that is none of its own. */
+/* The agent saw it on a GPU that it was not given. */
 static void stop_trespasser(struct sw_supervisor *supervisor, const char *gpu)
 {
 	char detail[200];
-	snprintf(detail, sizeof detail, "a process of it used GPU %.60s, which is none of its own", gpu);
+	snprintf(detail, sizeof detail, "a process of it used GPU %.60s, which it was not given", gpu);
 	sw_supervisor_blame(supervisor, SW_REASON_TRESPASS, detail);
 	sw_supervisor_stop(supervisor, SW_REASON_TRESPASS, supervisor->spec->stop_signal, supervisor->spec->grace_ms);
 }

@@ -207,7 +207,7 @@ static void test_refused(void **state)
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct sw_err err = {0};
 		assert_int_equal(propose(desk, &root, cases[c].text, &records, &err), SW_EINPUT);
-		assert_string_equal(err.fact, "world 'm' cannot be had in a live cluster");
+		assert_string_equal(err.fact, "a live cluster cannot run the world 'm'");
 		assert_non_null(strstr(err.detail, cases[c].why));
 	}
 	assert_int_equal(propose(desk, &alice, "base: live\nname: m\n", &records, NULL), SW_EDENIED);

@@ -285,7 +285,7 @@ static void test_why(void **state)
 	submit(&rig, 0, 1, "deepfm", 1000);
 	submit(&rig, 0, 1, "", 1000);
 	sw_engine_explain(rig.engine, (struct sw_job_id){1}, text, sizeof text);
-	assert_non_null(strstr(text, "beside no running job"));
+	assert_non_null(strstr(text, "no running job on as many GPUs"));
 	sw_engine_explain(rig.engine, (struct sw_job_id){2}, text, sizeof text);
 	assert_non_null(strstr(text, "its model has no profile yet"));
 	rig_close(&rig);

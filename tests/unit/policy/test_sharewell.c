@@ -550,7 +550,7 @@ static void test_explain(void **state)
 	assert_explained(
 		&rig, heavy,
 		"it is in opportunistic queue 1, behind jobs that likely need less GPU time; it needs 1 GPU, 0 are free, and no running "
-		"job of its size bears it beside itself");
+		"job of its size would share its GPUs well with it");
 	rig_close(&rig);
 }
 

@@ -410,7 +410,7 @@ static void test_join(void **state)
 	assert_int_equal(bytes, UNIT);
 	assert_int_equal(most, 8 * UNIT);
 	assert_false(sw_node_take(8 * UNIT, false));
-	/* Unless told, half of what there is. */
+	/* By default half of what there is. */
 	assert_true(sw_share_node_limit(0));
 	assert_true(sw_share_node_look(&bytes, &most));
 	assert_in_range(most, 1, (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 2);
