@@ -25,7 +25,7 @@ if(SW_SANITIZE)
 	if(SW_LLD)
 		add_link_options(-fuse-ld=lld)
 	endif()
-	# It sees no fences and might report a race where there is none: it would fail then, so nobody need be warned at each compilation.
+	# It sees no fences and might report a race where there is none: it would fail then, so no warning is needed at each compilation.
 	if(SW_SANITIZE STREQUAL thread AND CMAKE_C_COMPILER_ID STREQUAL GNU)
 		add_compile_options(-Wno-tsan)
 	endif()

@@ -13,7 +13,7 @@ function(sw_emu_library target name folder)
 		LINK_DEPENDS ${CMAKE_SOURCE_DIR}/emu/exports.map)
 	target_include_directories(${target} PRIVATE src emu)
 	target_compile_options(${target} PRIVATE -fvisibility=hidden -O2)
-	# Its own names are its own, whoever else defines them, and it stays loaded: its threads run.
+	# Its own names are its own, whatever else defines them, and it stays loaded: its threads run.
 	target_link_options(${target} PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/emu/exports.map -Wl,-Bsymbolic -Wl,-z,nodelete
 		-Wl,-soname,lib${name}.so.1)
 	target_link_libraries(${target} PRIVATE Threads::Threads)
@@ -29,7 +29,7 @@ if(emu_nvml)
 	target_link_options(emu_nvml PRIVATE -fno-sanitize=all -Wl,-z,defs)
 endif()
 
-# The sample job in C; a program like anybody's, so without sanitizers too.
+# The sample job in C; a program like any other, so without sanitizers too.
 add_executable(example_train examples/gpu/train.c)
 set_target_properties(example_train PROPERTIES OUTPUT_NAME train RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/examples)
 target_include_directories(example_train PRIVATE src)

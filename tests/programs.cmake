@@ -45,7 +45,7 @@ foreach(kind unit sim golden)
 		if(name MATCHES "^unit/emu/")
 			add_dependencies(${target} emu_cuda emu_cuda_checked emu_nvml)
 		endif()
-		# Of the preloaded library, what is nobody's business but its own: pure logic, file by file (or a header alone).
+		# Of the preloaded library, what is its own business alone: pure logic, file by file (or a header alone).
 		if(name MATCHES "^unit/runtime/(.*)")
 			set(logic ${CMAKE_SOURCE_DIR}/src/runtime/${CMAKE_MATCH_1}.c)
 			if(EXISTS ${logic})
@@ -57,7 +57,7 @@ foreach(kind unit sim golden)
 			sw_test_helpers(${CMAKE_CURRENT_SOURCE_DIR}/unit/agent harness)
 			target_link_libraries(${target} PRIVATE ${harness})
 		endif()
-		# The model of a GPU is for the coordinator, and for who asks it.
+		# The model of a GPU is for the coordinator, and for what asks it.
 		if(name STREQUAL "unit/agent/brain/coordinate")
 			sw_test_helpers(${CMAKE_CURRENT_SOURCE_DIR}/unit/share model)
 			target_link_libraries(${target} PRIVATE ${model})

@@ -31,7 +31,7 @@ static unsigned hash_of(const char *name)
 	return hash;
 }
 
-// By the library's own table of symbols, so that nobody stands in between.
+// By the library's own table of symbols, so that no hook stands in between.
 static void *look_up(const table &found, const char *name)
 {
 	uint32_t buckets = found.hash[0], first = found.hash[1], bloom = found.hash[2], hash = hash_of(name);
@@ -96,7 +96,7 @@ int main()
 		return 1;
 	std::vector<double> bare, hooked, more;
 	for (int i = 0; i < 2000; i++) {
-		// Whoever is first has the colder caches: in turns, too.
+		// The loop that runs first has the colder caches: so in turns, too.
 		double first = turn(i % 2 ? found : own, kernel), second = turn(i % 2 ? own : found, kernel);
 		bare.push_back(i % 2 ? second : first);
 		hooked.push_back(i % 2 ? first : second);

@@ -187,8 +187,8 @@ bool sw_plan_put_back(struct sw_plan *plan, struct sw_core_job *job)
 	sw_ledger_take(ledger, entry->parts_before, sw_share_of(&job->seen));
 	job->split_milli = entry->split_before;
 	sw_engine_set_running(plan->engine, job, entry->before.gpus_held, entry->parts_before);
-	/* It has run all the time, at the speed that it had: so it looks to whoever
-	 * comes next in this plan. */
+	/* It has run all the time, at the speed that it had. Later wishes of this plan must see
+	 * that. */
 	job->seen.since = entry->before.since;
 	job->seen.until = entry->until;
 	job->clock = entry->clock_before;

@@ -1,7 +1,7 @@
 /* A node that has other GPUs than it had.
  *
- * Whoever holds GPUs that are all still there goes on, under their new numbers; the others stop and
- * wait again. The same is true of homes. So that the ledger need not know any of this, everything
+ * A run whose GPUs are all still there goes on, under their new numbers. Other runs stop and wait
+ * again. The same is true of homes. So that the ledger need not know any of this, everything
  * on the node is given back before the change and taken again after it. */
 #include "core/state.h"
 

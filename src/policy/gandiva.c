@@ -176,7 +176,7 @@ static void recount(struct sw_view *view)
 
 /* ---- the decision */
 
-/* What changed since the last decision, as far as nobody said. */
+/* What changed since the last decision, as far as no callback said. */
 static void notice(struct sw_view *view)
 {
 	struct mind *mind = mind_of(view);

@@ -1,4 +1,4 @@
-"""Whoever has an agent's token: a node that lies."""
+"""A caller with an agent's token: a node that lies."""
 import json
 
 import wire

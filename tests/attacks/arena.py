@@ -1,6 +1,6 @@
 """The live cluster that is attacked, and what must hold after every attack.
 
-Three users, by numbers of this run alone: an innocent one, whose jobs count their own steps into files, one who attacks, and root, who runs the cluster. Controller and agent are real
+Three users, by numbers of this run alone: an innocent one, whose jobs count their own steps into files, one that attacks, and root, which runs the cluster. Controller and agent are real
 processes; GPUs are described, not there.
 """
 import contextlib

@@ -198,7 +198,7 @@ def unread_events(arena):
     return wire.tally(found)
 
 
-@attack("followers of a log that floods, who do not read")
+@attack("followers of a log that floods, which do not read it")
 def unread_logs(arena):
     job = arena.program_of_job("flood", "import os\nopen(FOLDER + '/flooding', 'w').close()\nfor i in range(%d): os.write(1, b'x' * 65536)\n" % arena.size(1600, 100))
     arena.mine("flooding")

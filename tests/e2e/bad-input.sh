@@ -59,11 +59,11 @@ printf '{"format": 1, "observations": [{"way": "mps", "jobs": ["a", "b"], "which
 refuses 2 'a measured slowdown that is not a number' "line 1: this value is 'nan'" contention a b --learned learned.json
 refuses 2 'measured slowdowns that are not there' 'no.json' contention a b --learned no.json
 refuses 2 'more jobs on a GPU than are predicted' 'at most 8 jobs on one GPU' contention a b c d e f g h i
-refuses 2 'a quota of nobody' "no job of the trace is of tenant 'nobody'" sim -t jobs.csv -c 1x8 -p philly --quota nobody=3
+refuses 2 'a quota of a tenant without jobs' "no job of the trace is of tenant 'absent'" sim -t jobs.csv -c 1x8 -p philly --quota absent=3
 refuses 2 'a quota that is no number' "a quota cannot be 'a=x'" sim -t jobs.csv -c 1x8 -p philly --quota a=x
 refuses 2 'another format than the file has' 'cannot read trace' trace stats jobs.csv --format muri
 refuses 2 'a trace that is not there' "cannot read trace 'no.csv'" trace check no.csv
-refuses 2 'one member of an archive that is not there' 'jobs.csv.gz:nobody' trace check jobs.csv.gz:nobody
+refuses 2 'one member of an archive that is not there' 'jobs.csv.gz:absent' trace check jobs.csv.gz:absent
 
 # Clusters and worlds.
 printf '%s\n' "$head" 0,10,100 5,20,64 >large.csv

@@ -68,7 +68,7 @@ works 'times for people' ' min' sim -t jobs.csv -c 4x8 -p fifo -qH
 run sim -t jobs.csv -c 4x8 -p fifo,las -q --progress=always
 [ "$status" -eq 0 ] && err_has '600 jobs' && ! out_has 'jobs  '
 said $? 'one progress bar for all policies, on standard error'
-works 'no progress bar where nobody looks' 'fifo' sim -t jobs.csv -c 4x8 -p fifo
+works 'no progress bar where there is no terminal' 'fifo' sim -t jobs.csv -c 4x8 -p fifo
 printf '100\n200\n50\n' >samples
 works 'a parameter that is a file' 'gittins.samples=samples' sim -t jobs.csv -c 4x8 -p gittins --set gittins.samples=samples
 works 'what can be compared' 'las.thresholds=3250,7200' policies

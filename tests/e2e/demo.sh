@@ -10,7 +10,7 @@ said $? 'jobs end as they should although the controller was killed'
 [ "$(grep -cE '^│ (really \(sharewell\)|fifo|las|srtf) .* 12/12 ' "$scratch/out")" -eq 4 ]
 said $? 'policies are compared on the history of the cluster itself, beside what really happened'
 if [ -x "$(dirname "$SHAREWELL")/examples/train" ]; then
-	out_has 'Its weights are those of a training that nobody disturbed, bit for bit.'
+	out_has 'Its weights are those of a training that was not disturbed, bit for bit.'
 	said $? 'a training leaves its GPU and comes back'
 fi
 rows=$(grep -cE '^│ (fifo|fjf|sjf|srtf|srsf|las|gittins) ' "$scratch/demo/table.txt")

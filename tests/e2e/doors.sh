@@ -1,5 +1,5 @@
 #!/bin/sh
-# The doors of the controller: TLS and tokens for those who come over TCP, and submits that are made once though the controller goes away in the middle.
+# How callers reach the controller: TLS and tokens over TCP, and submits that are made once though the controller goes away in the middle.
 . "$(dirname "$0")/lib.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 unset SHAREWELL_CA
@@ -30,7 +30,7 @@ said $? 'and prints the line for other machines' up.out up.out
 port=$(sed -n 's|.* and https://0.0.0.0:\([0-9]*\).*|\1|p' "$scratch/up.out")
 pin=$(sed -n 's/.*SHAREWELL_CA=\([^ ]*\).*/\1/p' "$scratch/up.out")
 url=https://127.0.0.1:$port
-holds 'its key is nobody else'"'"'s' sh -c '[ "$(stat -c %a "$0/tls.key")" = 600 ]' "$scratch/state"
+holds 'its key can be read by its owner alone' sh -c '[ "$(stat -c %a "$0/tls.key")" = 600 ]' "$scratch/state"
 
 # Elsewhere: another state folder, so that no token is found by itself.
 elsewhere() {
@@ -42,7 +42,7 @@ expect() {
 	said $? "$2"
 }
 elsewhere ps
-expect 1 'a certificate that nobody vouches for is not trusted' 'is not trusted'
+expect 1 'a certificate that no authority signed is not trusted' 'is not trusted'
 export SHAREWELL_CA=sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=
 elsewhere ps
 expect 1 'nor is one of another key' 'is not the controller that SHAREWELL_CA names'
@@ -68,7 +68,7 @@ expect 0 'the certificate itself is as good as its fingerprint' 'JOBID'
 SHAREWELL_CA=$pin
 url=http://127.0.0.1:$port
 elsewhere ps
-expect 2 'who forgets the s is told' 'this port speaks TLS'
+expect 2 'a command that forgets the s hears of it' 'this port speaks TLS'
 url=http://$(hostname):$port
 elsewhere ps
 expect 2 'and a token does not leave the machine in the clear' 'in the clear'
@@ -141,7 +141,7 @@ last=$(cat "$scratch/out")
 works 'the next job has the next number' "$((last + 1))" submit --parsable -- true
 
 # A request that the controller took to its grave: it was not stored, and is made by the next one.
-# connected PID: whether its command has a connection to somebody (state 03), seen from its own side, so that nobody else's counts.
+# connected PID: whether its command has a connection (state 03), seen from its own side, so that no other command's counts.
 connected() {
 	for inode in $(ls -l "/proc/$(pgrep -P "$1")/fd" 2>/dev/null | sed -n 's/.*socket:\[\([0-9]*\)\]$/\1/p'); do
 		awk -v inode="$inode" '$6 == "03" && $7 == inode {found = 1} END {exit !found}' /proc/net/unix && return 0
@@ -172,7 +172,7 @@ made=0
  done) &
 killer=$!
 while kill -0 "$killer" 2>/dev/null; do
-	# Who is told that nobody is there has submitted nothing.
+	# A command that hears that no controller is there has submitted nothing.
 	if timeout 90 "$SHAREWELL" submit --parsable -- true >"$scratch/one" 2>"$scratch/one.err"; then
 		cat "$scratch/one" >>"$scratch/made"
 		made=$((made + 1))

@@ -64,5 +64,5 @@ profiles
 holds 'one that fails is heard' is "'cannot connect' in p['trouble'][0]"
 profiles --models none
 [ "$status" -eq 2 ] && err_has "there is no model 'none'"
-said $? 'a model that nobody knows'
+said $? 'a model that is not known'
 end

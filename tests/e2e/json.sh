@@ -95,7 +95,7 @@ assert gate["jobs"][1]["slowdown"] > 2 and not gate["jobs"][1]["stands_still"] a
 END
 run contention resnet50 mobilenet_v2 --way gate --json
 cp "$scratch/out" gate
-holds 'contention: who gives way to a model that is never idle stands still' python3 - <<'END'
+holds 'contention: a job that gives way to a model that is never idle stands still' python3 - <<'END'
 import json
 first, other = json.load(open("gate"))[0]["jobs"]
 assert other["stands_still"] and not first["stands_still"]

@@ -22,7 +22,7 @@ compile() { ${CC:-cc} -O2 -I "$SW_SOURCE_DIR/src" -o "$scratch/$1" "$SW_SOURCE_D
 # submit_here <options...>: as submit. Variables of ours do not go into jobs by themselves.
 submit_here() { submit --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" "$@"; }
 
-# prepare_training [<steps> <microseconds of each>]: $scratch/repeat.sh FOLDER NAME runs a short training over and over until there is FOLDER/NAME.end (how long that takes is nobody's promise), with its process in NAME.pids and
+# prepare_training [<steps> <microseconds of each>]: $scratch/repeat.sh FOLDER NAME runs a short training over and over until there is FOLDER/NAME.end (how long that takes is not promised), with its process in NAME.pids and
 # what it computes in NAME; `plain` has what it computes alone. computed NAME: it has ended one. hash_of FILE: the results in it, each once.
 prepare_training() {
 	compile train examples/gpu/train.c

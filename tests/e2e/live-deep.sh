@@ -18,7 +18,7 @@ in_state() { told "$1" "\"state\":\"$2\""; }
 # The supervisors look for the driver in this folder first, so that there can be another one for a while.
 mkdir "$scratch/front"
 export LD_LIBRARY_PATH="$scratch/front:$LD_LIBRARY_PATH"
-# driver <source>: from here on that one answers whoever takes jobs off.
+# driver <source>: from here on that one answers the helper that takes jobs off.
 driver() { echo "$1" >driver.c && ${CC:-cc} -shared -fPIC -o "$scratch/new.so" driver.c && mv "$scratch/new.so" "$scratch/front/libcuda.so.1"; }
 # usual: the emulated one again.
 usual() { rm -f "$scratch/front/libcuda.so.1"; }
@@ -68,13 +68,13 @@ holds 'with all that it had' until_holds 60 uses 28
 # From where it stands still, and when it is called back on its way.
 works 'it is suspended as usual' '' suspend "$big"
 holds 'which leaves its context' until_holds 60 uses 16
-holds 'and nobody says otherwise' depth "$big" None
+holds 'and nothing says otherwise' depth "$big" None
 works 'from there it is taken off too' '' suspend --deep "$big"
 holds 'whole' until_holds 60 off "$big"
 holds 'and leaves nothing' uses 0
 back 'from there'
 works 'it is taken off' '' suspend --deep "$big"
-back 'before anybody has looked'
+back 'before the supervisor has looked'
 works 'it is suspended' '' suspend "$big"
 kill -KILL "$(child agent)"
 works 'while there is no agent it is to be taken off' '' suspend --deep "$big"
@@ -103,7 +103,7 @@ usual
 works 'it is tried again' '' suspend --deep "$big"
 holds 'with success' until_holds 60 off "$big"
 
-# Others hold the GPUs when it is to come back: strangers, of whom the cluster does not know.
+# Others hold the GPUs when it is to come back: strangers, of which the cluster does not know.
 strangers=''
 for gpu in 0 1; do
 	CUDA_VISIBLE_DEVICES=$gpu "$load" --memory 490M --rounds 0 --end strange >/dev/null 2>&1 &
@@ -135,7 +135,7 @@ int cuCheckpointProcessRestore(int pid, void *args) { return forward(\"cuCheckpo
 int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
 }
 supervisor() { head -c 20 "$(folder "$1")/pid" | cut -d' ' -f1; }
-# helper <job>: who takes it off; it has a child that has the driver.
+# helper <job>: the process that takes it off; it has a child that has the driver.
 helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
 # begin <aim>: it is on its way off.
 begin() {
@@ -154,10 +154,10 @@ works 'meanwhile' '' resume "$big"
 touch "$scratch/go"
 holds 'it has been off' until_holds 60 in_state "$big" running
 holds 'and goes on' until_holds 60 uses 28
-begin 'who takes it off is killed'
+begin 'the process that takes it off is killed'
 kill -KILL "$(helper "$big")"
 touch "$scratch/go"
-holds 'nobody knows what has become of it' until_holds 60 refused "$big"
+holds 'it is not known what has become of it' until_holds 60 refused "$big"
 works 'as is said' 'the process that asked the driver for it was killed' show "$big"
 back 'all the same'
 begin 'the one with the driver is killed'
@@ -202,12 +202,12 @@ run wait "$big"
 out_has CANCELLED
 said $? 'which ends it'
 
-# A job of another user: whoever takes it off has that user's rights, and its page lies where that user can reach it.
+# A job of another user: the process that takes it off has that user's rights, and its page lies where that user can reach it.
 if [ -n "$other" ]; then
 	job=$(as_other "$SHAREWELL" submit --parsable --env SHAREWELL_EMU="$SHAREWELL_EMU" --env SHAREWELL_EMU_STATE="$SHAREWELL_EMU_STATE" --preempt suspend --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end never)
 	holds 'a job of another user runs' until_holds 60 uses 28
 	as_other "$SHAREWELL" suspend --deep "$job" >"$scratch/out" 2>"$scratch/err"
-	said $? 'who takes it off'
+	said $? 'which takes it off'
 	holds 'whole' until_holds 60 off "$job"
 	holds 'and nothing is left' uses 0
 	works 'root lets it go on' '' resume "$job"
@@ -216,7 +216,7 @@ if [ -n "$other" ]; then
 	holds 'it is gone' until_holds 60 uses 0
 fi
 
-# Who cannot be taken off.
+# Jobs that cannot be taken off.
 submit_here -J outside --preempt suspend --gpu-memory 100M -- sh -c "unset LD_PRELOAD; $keeps" "$scratch"
 holds 'a job leaves the runtime' until_holds 60 uses 28
 works 'is to be taken off' '' suspend --deep "$job"

@@ -4,7 +4,7 @@
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 cc=${CC:-cc}
 
-# Whoever waits gets what is free; if that is too little, elastic jobs shrink to half; what nobody wants goes to those that can grow.
+# A job that waits gets what is free; if that is too little, elastic jobs shrink to half; what no job wants goes to those that can grow.
 cat >even.c <<'END'
 #include <sharewell/policy.h>
 

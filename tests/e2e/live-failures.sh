@@ -51,7 +51,7 @@ for i in 1 2; do
 done
 run submit -H --parsable -- cat /data/set-7/labels
 [ "$status" -eq 0 ] && err_has "'/data/set-7' was missing or damaged for 2 jobs lately"
-said $? 'who names a bad input is warned'
+said $? 'a submit that names a bad input is warned'
 job=$(cat "$scratch/out")
 works 'and taken all the same' "Warning     '/data/set-7'" show "$job"
 "$SHAREWELL" cancel "$job"
@@ -87,7 +87,7 @@ is_state "$job" PD && is_state "$second" R
 said $? 'jobs that run go on, others wait'
 works 'and hear why' 'Drained: here (new fans)' why "$job"
 out_has 'no estimate of its start: no node takes jobs at present'
-said $? 'and that nobody knows for how long'
+said $? 'and that it is not known for how long'
 works 'in the list too' '(Drained: here (new fans))' ps --noheader -j "$job"
 works 'it is opened again' 'takes jobs' nodes resume here
 ends 'and takes jobs' "$job" 0

@@ -23,7 +23,7 @@ submit -- sh -c 'exit 4'
 ends 'new jobs run' "$job" 4
 wait "$waiter"
 [ $? -eq 9 ] && grep -q 'FAILED 9:0' "$scratch/waited"
-said $? 'who waited heard the true exit code' waited waited.err
+said $? 'the command that waited heard the true exit code' waited waited.err
 works 'it ran once' '1, restarts 0' show 2
 works 'and its output is whole' 'done' logs 2
 

@@ -30,7 +30,7 @@ cat >"$scratch/watch.py" <<'END'
 import json, os, subprocess, sys, time
 
 program, policy, mix, patience_s = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
-shares = policy == "antman"  # live, jobs of gandiva take turns, and sharewell puts guaranteed ones only beside those whom they are predicted not to feel
+shares = policy == "antman"  # live, jobs of gandiva take turns, and sharewell puts guaranteed ones only beside those that they are predicted not to feel
 jobs = {}
 for line in open(mix):
     number, kind, end = line.split()
@@ -51,7 +51,7 @@ def look():
         beside = tuple(other["job"] for other in sharing["with"]) if sharing else ()
         if sharing and sharing["predicted"]:
             known["predicted"].setdefault(beside, sharing["predicted"])
-        # What was measured beside those who have left may be of another class of the job.
+        # What was measured beside jobs that have left may be of another class of the job.
         if speed and speed["slowdown"] and tuple(speed["beside"]) == beside:
             into = known["measured"].setdefault(beside, [])
             if not into or into[-1] != (speed["slowdown"], speed["iteration_s"]):
@@ -61,7 +61,7 @@ def look():
 def looks_slow(job):
     return job["class"] == "guaranteed" and any(rows[-1][0] > 1.05 for rows in job["measured"].values())
 
-# It was measured as it should be; or it runs for so long that nobody will come to its GPU, or that it stands still.
+# It was measured as it should be; or it runs for so long that no job will come to its GPU, or that it stands still.
 def is_done(job):
     if looks_slow(job):
         return False
@@ -82,19 +82,19 @@ while not all(job["state"] in ended for job in jobs.values()) and time.monotonic
 def cell(value, scale=1):
     return "-" if value is None else "%.2f" % (value * scale)
 
-complaints, beside_somebody = [], 0
+complaints, beside_others = [], 0
 print("%4s %-10s %-14s %-6s %9s %9s %9s  %s" % ("JOB", "MODEL", "CLASS", "STATE", "MS/IT", "PREDICTED", "MEASURED", "BESIDE"))
 for number, job in sorted(jobs.items()):
     for beside, rows in sorted(job["measured"].items()) or [((), [])]:
         slowdown, iteration_s = rows[-1] if rows else (None, None)
         print("%4d %-10s %-14s %-6s %9s %9s %9s  %s" % (number, job["name"], job["class"], job["state"], cell(iteration_s, 1000),
-              cell(job["predicted"].get(beside)), cell(slowdown), ", ".join(map(str, beside)) or "nobody"))
-        beside_somebody += job["class"] == "guaranteed" and len(beside) > 0
+              cell(job["predicted"].get(beside)), cell(slowdown), ", ".join(map(str, beside)) or "none"))
+        beside_others += job["class"] == "guaranteed" and len(beside) > 0
         if job["class"] == "guaranteed" and (slowdown is None or slowdown > 1.05):
             complaints.append("guaranteed job %d: %s" % (number, "never measured" if slowdown is None else "%.3f times as long as alone" % slowdown))
     if job["state"] != "CD":
         complaints.append("job %d did not end well: %s %s" % (number, job["state"], job.get("reason")))
-if shares and beside_somebody == 0:
+if shares and beside_others == 0:
     complaints.append("no guaranteed job was measured beside another")
 print("\n".join(complaints), file=sys.stderr)
 sys.exit(len(complaints) > 0)

@@ -67,7 +67,7 @@ run move "$moved" --gpu 1 --controller "unix:$scratch/lossy.sock"
 [ "$status" -eq 0 ] && err_has 'broke off; looking whether' && out_has "Job $moved is on gpu 1 of here"
 said $? 'one that it took is waited for'
 lossy request
-refuses 1 'of other changes it is said that nobody knows, and who tells' 'Whether it did what it was asked to is not known' limit "$moved" --compute 50 --controller "unix:$scratch/lossy.sock"
+refuses 1 'of other changes it is said that it is not known, and what tells' 'Whether it did what it was asked to is not known' limit "$moved" --compute 50 --controller "unix:$scratch/lossy.sock"
 kill "$way"
 works 'it goes back' "Job $moved is on gpu 2 of" move "$moved" --gpu 2
 
@@ -109,7 +109,7 @@ int cuCheckpointProcessRestore(int pid, void *args) { return forward(\"cuCheckpo
 int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpointProcessUnlock\", pid, args); }"
 }
 supervisor() { head -c 20 "$(folder "$1")/pid" | cut -d' ' -f1; }
-# helper <job>: who moves it; it has a child that has the driver.
+# helper <job>: the process that moves it; it has a child that has the driver.
 helper() { for child in $(pgrep -P "$(supervisor "$1")"); do ! pgrep -P "$child" >/dev/null || echo "$child"; done; }
 # begin <aim> <GPU> <what the driver will say>
 begin() { slow "$3" && works "$1: it is on its way" "goes to gpu $2 of" move "$moved" --gpu "$2" --no-wait && holds 'with the driver' until_holds 60 test -e "$scratch/at"; }
@@ -121,11 +121,11 @@ kill -KILL "$(child controller)"
 holds 'the next one knows' until_holds 60 knows "$moved" "j['moving']"
 refuses 2 'there is one move at a time' 'it is on its way to other GPUs already' move "$moved" --gpu 1
 lossy request
-refuses 1 'who sees it on its way is not told that it was by a request that was lost' "job $moved was not moved" move "$moved" --gpu 1 --no-wait --controller "unix:$scratch/lossy.sock"
+refuses 1 'a command that sees it on its way is not told that it was by a request that was lost' "job $moved was not moved" move "$moved" --gpu 1 --no-wait --controller "unix:$scratch/lossy.sock"
 kill "$way"
 touch "$scratch/go"
 wait "$mover" && grep -q "Job $moved is on gpu 0 of" "$scratch/mover.out"
-said $? 'it comes there, and who moved it hears so' mover.out mover.err
+said $? 'it comes there, and the command that moved it hears so' mover.out mover.err
 holds 'as is known' until_holds 60 on "$moved" '[0]'
 holds 'with all that it had' until_holds 60 uses '28 0 0'
 begin 'controller and agent are killed' 1 0
@@ -134,7 +134,7 @@ touch "$scratch/go"
 holds 'it comes there' until_holds 60 on "$moved" '[1]'
 holds 'with all that it had' until_holds 60 uses '0 28 0'
 
-begin 'who moves it is killed' 0 0
+begin 'the process that moves it is killed' 0 0
 kill -KILL "$(helper "$moved")" && touch "$scratch/go"
 holds 'it stays' until_holds 60 on "$moved" '[1]'
 holds 'with all that it had' until_holds 60 uses '0 28 0'
@@ -159,12 +159,12 @@ int cuCheckpointProcessUnlock(int pid, void *args) { return forward(\"cuCheckpoi
 works 'it is on its way' 'goes to gpu 0 of' move "$moved" --gpu 0 --no-wait
 holds 'and there' until_holds 60 test -e "$scratch/at"
 kill -KILL "$(pgrep -P "$(helper "$moved")")"
-holds 'who asked the driver is killed, and it is there all the same' until_holds 60 on "$moved" '[0]'
+holds 'the process that asked the driver is killed, and it is there all the same' until_holds 60 on "$moved" '[0]'
 holds 'with all that it had' until_holds 60 uses '28 0 0'
 usual
 works 'it is moved on' '' move "$moved" --gpu 1
 
-# Who came to where it was waits again if it stays.
+# A job that came to where it was waits again if it stays.
 begin 'it will not go' 2 801
 submit_here -J next -G 2 --env LD_LIBRARY_PATH="$SW_BUILD_DIR/emu" -- "$load" --rounds 0 --memory 100M --end "$scratch/next"
 next=$job
@@ -195,7 +195,7 @@ holds 'the second one begins there' until_holds 60 uses '0 0 40'
 touch "$scratch/two"
 ends 'and ends' "$twice" 0
 
-# A second process that is about to use the GPU is not left behind on it: who moves the job waits for it.
+# A second process that is about to use the GPU is not left behind on it: the process that moves the job waits for it.
 submit_here -J pair --gpu-memory 200M -- sh -c '"$0/gpu_load" --rounds 0 --memory 12M --end "$0/pair" &
 until [ -e "$0/second" ]; do sleep 0.05; done
 SHAREWELL_EMU_FAULTS="cuInit:hold=$0/held" "$0/gpu_load" --rounds 0 --memory 12M --end "$0/pair"; wait' "$scratch"
@@ -231,7 +231,7 @@ usual
 touch "$scratch/late"
 ends 'and end' "$job" 0
 
-# Who ends on its way is nowhere.
+# A job that ends on its way is nowhere.
 submit_here -J short --gpu-memory 100M -- "$load" --rounds 0 --memory 12M --end "$scratch/short"
 holds 'a job runs' until_holds 60 uses '28 0 0'
 holds 'as is known' until_holds 60 on "$job" '[0]'
@@ -243,15 +243,15 @@ works 'and cancelled' '' cancel "$job"
 touch "$scratch/go"
 wait "$mover"
 [ $? -eq 1 ] && grep -q 'does not run any more' "$scratch/mover.err"
-said $? 'who moved it hears of it' mover.out mover.err
+said $? 'the command that moved it hears of it' mover.out mover.err
 usual
 
-# Who cannot be moved.
+# Jobs that cannot be moved.
 submit -J bare --gpu-memory 100M --gpu-runtime off -- sleep 1000
 holds 'a job does without the runtime' until_holds 60 is_state "$job" R
 refuses 2 'it stays' 'it was submitted with --gpu-runtime off' move "$job"
 works 'it is cancelled' '' cancel "$job"
-refuses 2 'who has ended is not moved' 'it has ended' move "$job"
+refuses 2 'a job that has ended is not moved' 'it has ended' move "$job"
 submit -J held --hold -- sleep 1000
-refuses 2 'nor who does not run' 'it does not run' move "$job"
+refuses 2 'nor one that does not run' 'it does not run' move "$job"
 end

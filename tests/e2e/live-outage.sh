@@ -74,7 +74,7 @@ holds 'the jobs worked on meanwhile' [ "$(count_of one)" -gt $((begun + down_s *
 start
 go_on 'after Sharewell was down'
 
-# Both stand still: nobody is there to miss the other.
+# Both stand still: neither is there to miss the other.
 controller=$(child controller) agent=$(child agent)
 kill -STOP "$controller" "$agent"
 sleep "$still_s"
@@ -142,13 +142,13 @@ for wrong in $day -$day 4000000000 -$(date +%s) 0; do
 	go_on "clock wrong by $wrong s, after a restart"
 done
 
-# All exit codes arrive, also of a job that ends while nobody is there.
+# All exit codes arrive, also of a job that ends while neither is there.
 : >"$scratch/one.end"
 ends 'the first job ends with its own code' 1 7
 stop
 : >"$scratch/two.end"
 sleep 1
 start
-ends 'the second job ends with its own code, nobody being there' 2 8
+ends 'the second job ends with its own code, while neither was there' 2 8
 holds 'each had one run' sh -c '[ "$(cat "$0/one.starts" "$0/two.starts" "$0/three.starts" | wc -l)" -eq 3 ]' "$scratch"
 end

@@ -25,17 +25,17 @@ holds 'a node that is back with fewer GPUs has fewer' refit 2
 works 'also in the list of them' '' nodes --gpus --noheader
 [ "$(wc -l <"$scratch/out")" -eq 2 ]
 said $? 'one by one'
-holds 'who was on those that are gone waits' until_holds 20 is_state "$large" PD
+holds 'the job on those that are gone waits' until_holds 20 is_state "$large" PD
 works 'and it is known for what' 'it needs 3 GPUs and only 2 are up' why "$large"
 is_state "$small" R && [ "$(restarts "$small")" = '"restarts":0' ]
-said $? 'who was on another goes on'
+said $? 'the job on another goes on'
 
 kill -KILL "$(child controller)"
 holds 'a controller that comes back' until_holds 20 "$SHAREWELL" ps
 holds 'knows of it' has_gpus 2
 
 holds 'a node that is back with more has more' refit 5
-holds 'and who waited runs' until_holds 20 is_state "$large" R
+holds 'and the job that waited runs' until_holds 20 is_state "$large" R
 is_state "$small" R && [ "$(restarts "$small")" = '"restarts":0' ] && [ "$(restarts "$large")" = '"restarts":1' ]
 said $? 'the one anew, the other as ever'
 end

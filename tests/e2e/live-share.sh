@@ -65,10 +65,10 @@ submit_here -J low --class opportunistic --gpu-memory 350M -o "$scratch/low" -- 
 low=$job
 becomes 'an opportunistic one runs beside it, and both have their memory' \
 	"h['memory_bytes'] >= 160 and l['memory_bytes'] >= 336 and h['host_bytes'] == l['host_bytes'] == 0 and l['limit_bytes'] == 350"
-works 'why says with whom it shares' "with job $high: no profile: not predicted" why "$low"
+works 'why says which job it shares with' "with job $high: no profile: not predicted" why "$low"
 becomes 'it gives way to the guaranteed one, and works when it may' "l['yields'] and l['compute'] == 100 and not h['yields'] and h['compute'] == 100"
 works 'as show tells' 'GPU time    while guaranteed jobs on its GPUs do not work' show "$low"
-works 'somebody limits its time' '50 % of each GPU' limit "$low" --compute 50
+works 'its user limits its time' '50 % of each GPU' limit "$low" --compute 50
 becomes 'to which it is kept' "l['yields'] and l['compute'] == 50"
 works 'and lifts that' 'all that it got' limit "$low" --compute none
 becomes 'so that it may do as before' "l['yields'] and l['compute'] == 100"
@@ -78,7 +78,7 @@ touch "$scratch/burst.start"
 becomes 'the guaranteed job needs half as much again, and has it on the GPU' "h['memory_bytes'] >= 240 and h['host_bytes'] == 0 and h['limit_bytes'] == 240"
 becomes 'for which the opportunistic one has made room' "l['limit_bytes'] == 272 and l['memory_bytes'] <= 272 and l['host_bytes'] >= 64"
 
-# Whoever dies.
+# Whichever process dies.
 kill -KILL "$(child agent)"
 holds 'the agent is killed, and a new one comes' until_holds 60 sh -c '[ -n "$(pgrep -P "$0" -f "sharewell agent")" ]' "$up_pid"
 agent_since=$(date -u -d '1 second' +%Y-%m-%dT%H:%M:%S)

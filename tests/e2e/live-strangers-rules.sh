@@ -107,7 +107,7 @@ ends 'others are not' "$job" 0
 # What keeps jobs to their GPUs is said by the agent of root, and can be turned off.
 if [ "$(id -u)" -eq 0 ]; then
 	again '' --device-rules off
-	holds 'the agent says that the kernel keeps nobody to a GPU' grep -qF 'device rules: none, jobs are kept to their GPUs by their environment alone (--device-rules off)' "$scratch/up.out"
+	holds 'the agent says that the kernel keeps no job to its GPUs' grep -qF 'device rules: none, jobs are kept to their GPUs by their environment alone (--device-rules off)' "$scratch/up.out"
 	again ''
 	holds 'or what does, unless it is turned off' grep -qE 'device rules: (the kernel keeps jobs to their GPUs|none, .*(control groups|the kernel takes no rule))' "$scratch/up.out"
 	submit_here -- "$train" --steps 60 --memory 6M

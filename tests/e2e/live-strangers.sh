@@ -62,7 +62,7 @@ submit_here -G 3 -- true
 works 'the start of one that needs the GPU cannot be estimated' 'no estimate of its start: 1 GPU takes no jobs now' why "$job"
 run cancel "$job"
 works 'top says which GPU takes no jobs' 'here: 0 of 3 GPUs free, 1 takes no jobs' top --once
-works 'and who uses it' "     stranger: $(id -un)'s train (pid $first, " top --once
+works 'and which process uses it' "     stranger: $(id -un)'s train (pid $first, " top --once
 holds 'which the metrics count' metric 'sharewell_gpus_shut{why="stranger"} 1'
 holds 'with its memory' metric 'sharewell_gpu_stranger_bytes{gpu="0"'
 holds 'and how long a look takes' metric 'sharewell_node_look_seconds{Hostname="here"} 0.'

@@ -93,11 +93,11 @@ run run ./job.py
 said $? 'a script of another language'
 
 # Job files.
-printf 'name: by-file\ncommand: [sh, -c, "echo $WHO; exit 2"]\ngpus: 1\nenv: {WHO: file}\n' >job.yaml
+printf 'name: by-file\ncommand: [sh, -c, "echo $PLACE; exit 2"]\ngpus: 1\nenv: {PLACE: file}\n' >job.yaml
 run run job.yaml
 [ "$status" -eq 2 ] && out_has file
 said $? 'a job file'
-run run --env WHO=line job.yaml
+run run --env PLACE=line job.yaml
 [ "$status" -eq 2 ] && out_has line
 said $? 'and the command line wins'
 printf -- '- command: "true"\n- command: "true"\n  depends: ""\n' >two.yaml

@@ -42,9 +42,9 @@ short=$job
 holds 'a shorter one takes its GPUs' until_holds 20 beyond b 5
 holds 'the long one is suspended' is_state "$long" S
 holds 'none of its processes moves' stands a b
-works 'why says for whom' "goes on when job $short" why "$long"
+works 'why says for which job' "goes on when job $short" why "$long"
 works 'with its user, and when' "for job $short (guaranteed, user $(id -un)), stands still" why "$long"
-works 'show says by whom, and when it goes on' "suspended for job $short (guaranteed, user $(id -un)); it goes on when job $short ends or makes way" show "$long"
+works 'show says for which job, and when it goes on' "suspended for job $short (guaranteed, user $(id -un)); it goes on when job $short ends or makes way" show "$long"
 works 'and the job its log' "suspended for job $short (guaranteed, user $(id -un)): it goes on when job $short ends or makes way" logs "$long"
 works 'and so does the list' "suspended in place for job $short" ps --noheader -j "$long"
 stood=$(counter a)
@@ -59,7 +59,7 @@ holds 'its child too' moves a
 # By its user, and across a restart of the controller and the agent.
 works 'a user suspends it' '' suspend "$long"
 holds 'it is suspended' until_holds 20 is_state "$long" S
-works 'by whom is said' "suspended by user $(id -un)" ps --noheader -j "$long"
+works 'which user did it is said' "suspended by user $(id -un)" ps --noheader -j "$long"
 works 'in its log too, behind that it had gone on' "suspended by user $(id -un): it goes on after 'sharewell resume $long'" logs "$long"
 out_has 'goes on, after standing still for '
 said $? 'which says for how long it stood still' out err

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What people hear of a live cluster besides results: that nobody answers, what their job waits for, when something was.
+# What people hear of a live cluster besides results: that no controller answers, what their job waits for, when something was.
 . "$(dirname "$0")/lib.sh"
 . "$SW_SOURCE_DIR/tests/e2e/lib-live.sh"
 up
@@ -22,12 +22,12 @@ for command in ps "logs $job"; do
 done
 timeout 120 "$SHAREWELL" submit --parsable -- true >"$scratch/one" 2>"$scratch/one.err" &
 submitter=$!
-holds 'who changes something hears that it is waited for' until_holds 60 grep -q 'does not answer; waiting for up to' "$scratch/one.err"
+holds 'a command that changes something hears that it is waited for' until_holds 60 grep -q 'does not answer; waiting for up to' "$scratch/one.err"
 kill -CONT "$controller"
 wait "$submitter" && [ "$(cat "$scratch/one")" -eq $((job + 1)) ]
 said $? 'and is served once' one one.err
 
-# A port that takes no connections: whose queue of those that nobody accepts is full.
+# A port that takes no connections: its queue of those that are not accepted yet is full.
 python3 -c 'import socket, time
 door = socket.socket()
 door.bind(("127.0.0.1", 0))
@@ -40,9 +40,9 @@ print(door.getsockname()[1], flush=True)
 time.sleep(300)' >"$scratch/port" &
 door=$!
 until_holds 20 test -s "$scratch/port"
-refuses 1 'who is not reached is not waited for' 'no controller answers at' submit --controller "http://127.0.0.1:$(cat "$scratch/port")" -- true
+refuses 1 'a controller that is not reached is not waited for' 'no controller answers at' submit --controller "http://127.0.0.1:$(cat "$scratch/port")" -- true
 ! err_has 'waiting for'
-said $? 'as nobody says either'
+said $? 'nor is that said'
 kill "$door"
 
 # Moments are local time for people, and UTC for programs.
@@ -67,7 +67,7 @@ first=$job
 holds 'a job takes all GPUs but one' until_holds 60 is_state "$first" R
 timeout 300 "$SHAREWELL" run -G 2 -- echo begun >"$scratch/followed" 2>"$scratch/notes" &
 follower=$!
-holds 'who runs another hears why it waits' until_holds 60 grep -q 'note: job [0-9]* waits: .*GPU' "$scratch/notes"
+holds 'the command that runs another hears why it waits' until_holds 60 grep -q 'note: job [0-9]* waits: .*GPU' "$scratch/notes"
 submit -- sleep 600
 holds 'the last GPU goes to a third job' until_holds 60 is_state "$job" R
 sleep 3
@@ -80,18 +80,18 @@ wait "$follower" && [ "$(cat "$scratch/followed")" = begun ]
 said $? 'and then what it writes' followed notes
 timeout 300 "$SHAREWELL" run -- sh -c 'echo "RuntimeError: NCCL error in: x.cpp:1, unhandled system error" >&2; exit 1' >"$scratch/followed" 2>"$scratch/notes" &
 follower=$!
-holds 'who follows a job that failed hears that it is tried again' until_holds 60 grep -q 'note: job [0-9]* waits: .* is tried again in' "$scratch/notes"
+holds 'the command that follows a job that failed hears that it is tried again' until_holds 60 grep -q 'note: job [0-9]* waits: .* is tried again in' "$scratch/notes"
 "$SHAREWELL" cancel "$(sed -n 's/.*note: job \([0-9]*\)$/\1/p' "$scratch/notes")"
 wait "$follower"
 submit -H -- true
 timeout 300 "$SHAREWELL" logs -f "$job" >"$scratch/followed" 2>"$scratch/notes" &
 follower=$!
-holds 'who reads along hears it, too' until_holds 60 grep -q "note: job $job waits: it is on hold" "$scratch/notes"
+holds 'a command that reads along hears it, too' until_holds 60 grep -q "note: job $job waits: it is on hold" "$scratch/notes"
 "$SHAREWELL" resume "$job"
 wait "$follower"
 said $? 'until the end' followed notes
 
-# Who waits for the end alone hears as much, unless nothing is to be said.
+# A command that waits for the end alone hears as much, unless nothing is to be said.
 waiters=''
 submit -H -- true
 held=$job
@@ -102,7 +102,7 @@ for options in '' -q --json; do
 done
 timeout 300 "$SHAREWELL" submit --wait -H -- true >"$scratch/waited-submit" 2>"$scratch/notes-submit" &
 waiters="$waiters $!"
-holds 'who waits for a job hears why it does not run' until_holds 60 grep -q "note: job $held waits: it is on hold" "$scratch/notes"
+holds 'a command that waits for a job hears why it does not run' until_holds 60 grep -q "note: job $held waits: it is on hold" "$scratch/notes"
 holds 'also where it was submitted by the same command' until_holds 60 grep -q 'note: job [0-9]* waits: it is on hold' "$scratch/notes-submit"
 "$SHAREWELL" resume "$held"
 holds 'and then of the next one' until_holds 60 grep -q "note: job $job waits: it is on hold" "$scratch/notes"

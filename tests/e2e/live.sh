@@ -78,7 +78,7 @@ heir=$job
 works 'the deaf job is cancelled' '' cancel "$deaf"
 works 'and is completing' 'CG' ps --noheader -j "$deaf"
 works 'the next one waits for its GPUs' 'its GPUs are being freed' ps --noheader -t CF -j "$heir"
-works 'and says for whom' "job $deaf is still stopping there" why "$heir"
+works 'and says for which job' "job $deaf is still stopping there" why "$heir"
 kill -KILL "$("$SHAREWELL" logs "$deaf" | sed -n 's/^deaf //p')"
 run wait "$deaf"
 [ "$status" -ne 0 ] && out_has CANCELLED
@@ -136,7 +136,7 @@ refuses 2 'more GPUs than there are is refused at once' 'GPU' submit -G 9 -- tru
 refuses 2 'an unknown policy' "'sharewell policy' lists those that there are" policy nonesuch
 refuses 2 'no command' 'needs a command' submit
 refuses 2 'a place that is none' 'is no place of a controller' ps --controller ftp://x
-refuses 1 'a place where nobody is' 'no controller answers at http://127.0.0.1:1' ps --controller http://127.0.0.1:1
+refuses 1 'a place where no controller is' 'no controller answers at http://127.0.0.1:1' ps --controller http://127.0.0.1:1
 
 # Over TCP a token is needed.
 url=$(sed -n 's/.* and \(http:.*\)/\1/p' "$scratch/up.out" | head -n 1)

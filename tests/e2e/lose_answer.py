@@ -1,7 +1,7 @@
 """A way to the controller that loses one answer. Usage: lose_answer.py CONTROLLER_SOCKET NEW_SOCKET [request]
 
 Every request is passed on, and every answer but one: of the first POST the client hears nothing, though the controller has answered. With `request`, the controller does not
-hear of it either. One request to a connection, until it is killed or nobody comes for minutes.
+hear of it either. One request to a connection, until it is killed or no request comes for minutes.
 """
 import os
 import socket
@@ -31,11 +31,11 @@ def ask(path, request):
 
 
 def requests(own):
-    """Each, with the client who waits for the answer. The socket is there when it can be used."""
+    """Each, with the client that waits for the answer. The socket is there when it can be used."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(own + ".new")
     listener.listen(8)
-    listener.settimeout(300)  # nobody comes any more
+    listener.settimeout(300)  # no request comes any more
     os.rename(own + ".new", own)
     while True:
         client, _ = listener.accept()

@@ -1,7 +1,7 @@
 """A way to the controller that knows less of its API, as one of an earlier version does. Usage: old_controller.py CONTROLLER_SOCKET NEW_SOCKET PATH[?PARAMETER]...
 
 Requests for the paths are answered as by a controller that never heard of them, or of that parameter of one; every other one is passed on. One request to a connection, until it
-is killed or nobody comes for minutes.
+is killed or no request comes for minutes.
 """
 import json
 import sys

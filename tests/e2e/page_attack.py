@@ -46,7 +46,7 @@ while not text_at(72):  # it gives way to the other from here on
     time.sleep(0.05)
 told, ledger = text_at(72), text_at(2120)
 theirs = told.replace("+told", "")
-tries("locks-told", lambda: lock_all(told))  # which nobody minds
+tries("locks-told", lambda: lock_all(told))  # which does no harm
 for name, path in (("page", theirs), ("told", told), ("ledger", ledger.replace(str(os.getuid()), other)), ("root-ledger", ledger.rpartition("-")[0] or ledger)):
     if name != "told":
         tries("locks-" + name, lambda: lock_all(path))

@@ -82,7 +82,7 @@ cat >"$scratch/garbage" <<'END'
 "ID","Metric Name","Metric Unit","Metric Value"
 "0","sm__throughput.avg.pct_of_peak_sustained_elapsed","%","many"
 END
-uncounted 'it says what nobody can read' "is 'many' in '%'" 'cp "$here/garbage" "$log"; exit 0'
+uncounted 'it says what cannot be read' "is 'many' in '%'" 'cp "$here/garbage" "$log"; exit 0'
 echo 'sleep 1000' >"$scratch/does"
 profile --counters --patience 2
 [ "$status" -ne 0 ] && err_has 'did not come to an end within 2 s' && ! err_has 'sleep'

@@ -39,9 +39,9 @@ refuses 2 'nothing to do' 'there is nothing to measure' profile
 refuses 2 'two things at once' 'these do not go together' profile --list -- true
 refuses 2 'a name without a command' 'go with a command' profile --list --name x
 refuses 2 'a name that cannot be' 'a profile cannot be called' profile --name "$(printf 'a\nb')" -- touch started
-refuses 2 'one that is not there' "there is no measured profile 'nobody'" profile --show nobody
-refuses 2 'nor to be forgotten' "there is no measured profile 'nobody'" profile --remove nobody
-refuses 2 'nor where nothing ever was' "there is no measured profile 'nobody'" profile --remove nobody --state "$scratch/nowhere"
+refuses 2 'one that is not there' "there is no measured profile 'absent'" profile --show absent
+refuses 2 'nor to be forgotten' "there is no measured profile 'absent'" profile --remove absent
+refuses 2 'nor where nothing ever was' "there is no measured profile 'absent'" profile --remove absent --state "$scratch/nowhere"
 works 'one that is there is forgotten' '' profile --remove endless
 refuses 2 'and gone' "there is no measured profile 'endless'" profile --show endless
 cp "$store" kept
@@ -49,7 +49,7 @@ for line in 'busy: nan' 'busy: 1.5' 'peak: -1' 'floor: 2G, peak: 1G' 'iteration_
 	printf 'profiles:\n  - name: a\n    runs:\n      - {wall: 1s, %s}\n' "$line" >"$store"
 	cp "$store" broken
 	refuses 2 "a store with '$line' is refused" 'line 4' profile -- touch started
-	refuses 2 '  by those who read it, too' 'line 4' contention a b
+	refuses 2 '  by commands that read it, too' 'line 4' contention a b
 	holds '  and left as it is' cmp -s broken "$store"
 done
 printf 'profiles:\n  - name: a\n    runs:\n      - {busy: 0.5}\n' >"$store"
@@ -87,8 +87,8 @@ submit -J gpu-train --model gpu-train --gpu-memory 100M -- true
 holds 'unless it says so itself' asked "$job" "a['gpu_memory'] == 100 << 20"
 submit -J gpu-train --model resnet50 -- true
 holds 'and the profile that it names stays' asked "$job" "a['model'] == 'resnet50' and a['gpu_use'] == '0.54'"
-submit -J nobody-knows -- echo nobody
-holds 'a job that nobody measured has none' asked "$job" "'model' not in a and 'gpu_use' not in a"
+submit -J not-known -- echo none
+holds 'a job that was not measured has none' asked "$job" "'model' not in a and 'gpu_use' not in a"
 cp "$store" kept
 echo garbage >"$store"
 submit -J gpu-train -- true
@@ -96,16 +96,16 @@ holds 'a file that cannot be read changes nothing' asked "$job" "a['model'] == '
 holds 'and the operator is told' grep -q 'the profiles read before stay' "$scratch/up.out"
 cp kept "$store"
 works 'and a new one counts at once' '' profile --remove gpu-train
-submit -J gpu-train -- echo nobody
+submit -J gpu-train -- echo none
 holds '  for those that are to come' asked "$job" "'model' not in a"
 cp kept "$store"
 
 run submit --model resnt50 -- true
 [ "$status" -eq 0 ] && err_has "there is no profile of the model 'resnt50': did you mean 'resnet50'?"
-said $? 'a model that nobody knows is said, with the nearest one, and the job is taken'
+said $? 'a model that is not known is said, with the nearest one, and the job is taken'
 works 'one that is known is not' 'Submitted' submit --model ResNet-50 -- true
 
-# What was measured reaches the policy: a job of a model that is known to idle goes beside another one; where nobody knows that, it waits. Each asks for all GPUs.
+# What was measured reaches the policy: a job of a model that is known to idle goes beside another one; where that is not known, it waits. Each asks for all GPUs.
 cancel_all() {
 	"$SHAREWELL" ps --noheader | while read -r one _; do "$SHAREWELL" cancel "$one" >"$scratch/out" 2>&1; done
 	until_holds 120 sh -c '[ -z "$("$0" ps --noheader)" ]' "$SHAREWELL"
@@ -126,8 +126,8 @@ until_holds 120 says "$job" "shares .* with job $first: predicted 1\\.0"
 said $? 'policies pack a model by what its user measured'
 # waits_unknown <aim>: the policy has looked at the job, and did not put it beside the other one.
 waits_unknown() { holds "$1" until_holds 120 says "$job" '(PD): .* it has no profile yet: it shares a GPU only after'; }
-two nobody-knows
-waits_unknown 'and do not, where nobody did'
+two not-known
+waits_unknown 'and do not, where no user did'
 works 'what was measured is forgotten' '' profile --remove idles
 two idles
 waits_unknown '  by policies, too'

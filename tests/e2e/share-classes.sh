@@ -137,7 +137,7 @@ ends_well 'the one that fills the GPU computes the same' $one one full.right
 ends_well 'and so does the other' $two two guaranteed.right
 export SHAREWELL_EMU="$everything" SHAREWELL_EMU_STATE="$scratch/emu"
 
-# Who decides is killed.
+# The process that decides is killed.
 begin leader -- "$load" --rounds 1 --memory 16M --end leader.end
 leader=$pid
 becomes 'one that decides for the others' "s['leader']['launches'] > 0"
@@ -189,5 +189,5 @@ refuses 2 'no class' 'guaranteed' share --class best -- true
 refuses 2 'no rule' 'antman' share --throttle hope -- true
 refuses 2 'too much time' 'compute' share --compute 101 -- true
 refuses 2 'none at all' 'compute' share --compute 0 -- true
-refuses 2 'nothing to change' '--limit needs --memory, --compute' share --limit nobody
+refuses 2 'nothing to change' '--limit needs --memory, --compute' share --limit absent
 end

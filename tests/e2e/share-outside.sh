@@ -34,7 +34,7 @@ holds 'which is seen' until_holds 60 listed deep "g['outside_processes'] == 1 an
 holds 'and said where it runs' until_holds 60 grep -q 'note: process [0-9]* uses GPU 0 outside the runtime' deep.err
 run share --list
 [ "$status" -eq 0 ] && out_has inside && err_has 'deep: 1 of its processes (one is '
-said $? 'and to who lists it'
+said $? 'and by the list'
 holds 'one has a driver of its own' begin apart "$scratch/escape" namespace 100000000
 holds 'which is seen as well' until_holds 60 listed apart "g['outside_processes'] == 1"
 holds 'so is a child without the library' begin child env -u LD_PRELOAD "$scratch/escape" inside 100000000
@@ -43,7 +43,7 @@ holds 'even where its environment tells nothing' begin bare env -i LD_LIBRARY_PA
 holds 'it is one of those that the share started' until_holds 60 listed bare "g['outside_processes'] == 1"
 holds 'one hides most of its memory' begin both "$scratch/escape" both 3000000000
 holds 'which is far more than is charged' until_holds 60 listed both "g['outside_processes'] == 1 and g['outside_bytes'] >= 3000000000 and g['used_bytes'] == 16 << 20"
-holds 'whoever keeps to the runtime is not named' listed inside "g['outside_processes'] == 0 and g['used_bytes'] >= 2000000"
+holds 'a process that keeps to the runtime is not named' listed inside "g['outside_processes'] == 0 and g['used_bytes'] >= 2000000"
 holds 'nor told of' sh -c 'test ! -s inside.err && test ! -s outer.err'
 holds 'nor in the share within' listed inner "g['outside_processes'] == 0 and g['used_bytes'] >= 2000000"
 holds 'nor in the one around it' listed outer "g['outside_processes'] == 0"

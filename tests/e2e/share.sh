@@ -153,22 +153,22 @@ works 'something else in the folder does no harm' 'NAME' share --list
 for name in '' . .. .hidden a/b ../big 'a b' "$(printf '%065d' 0)"; do
 	refuses 2 "'$name' is no name" 'cannot be the name of a share' share --suspend "$name"
 done
-refuses 2 'a share that is not there' "there is no share 'nobody'" share --suspend nobody
-refuses 2 'nor to be resumed' "there is no share 'nobody'" share --resume nobody
-refuses 2 'nor to be measured' "there is no share 'nobody'" share --profile nobody
-refuses 2 'nor to be limited' "there is no share 'nobody'" share --limit nobody --memory 1G
+refuses 2 'a share that is not there' "there is no share 'absent'" share --suspend absent
+refuses 2 'nor to be resumed' "there is no share 'absent'" share --resume absent
+refuses 2 'nor to be measured' "there is no share 'absent'" share --profile absent
+refuses 2 'nor to be limited' "there is no share 'absent'" share --limit absent --memory 1G
 refuses 2 'a time without a profile' '--seconds goes with --profile' share --list --seconds 3
-refuses 2 'a limit while suspending' '--memory goes with a program to run and --limit, not with --suspend' share --suspend nobody --memory 1G
+refuses 2 'a limit while suspending' '--memory goes with a program to run and --limit, not with --suspend' share --suspend absent --memory 1G
 refuses 2 'while listing' '--memory goes with a program to run and --limit, not with --list' share --list --memory 1G
-refuses 2 'a share of time while resuming' '--compute goes with' share --resume nobody --compute 30
-refuses 2 'a name for what has one' '--name goes with a program to run, not with --limit' share --limit nobody --name somebody --memory 1G
-refuses 2 'host memory for what runs' '--host-memory goes with a program to run, not with --profile' share --profile nobody --host-memory 1G
-refuses 2 'JSON where there is none' '--json goes with --list and --profile, not with --suspend' share --suspend nobody --json
-refuses 2 'a limit without a size' '--limit needs --memory' share --limit nobody
+refuses 2 'a share of time while resuming' '--compute goes with' share --resume absent --compute 30
+refuses 2 'a name for what has one' '--name goes with a program to run, not with --limit' share --limit absent --name other --memory 1G
+refuses 2 'host memory for what runs' '--host-memory goes with a program to run, not with --profile' share --profile absent --host-memory 1G
+refuses 2 'JSON where there is none' '--json goes with --list and --profile, not with --suspend' share --suspend absent --json
+refuses 2 'a limit without a size' '--limit needs --memory' share --limit absent
 refuses 2 'a size that is none' "is not a size for --memory" share --memory much -- true
 refuses 2 'of nothing' "is not a size for --memory" share --memory 0 -- true
 refuses 2 'less than the driver needs' 'the driver alone needs 16.0 MiB' share --memory 15M -- true
-refuses 2 'also while it runs' 'the driver alone needs 16.0 MiB' share --limit nobody --memory 1M
+refuses 2 'also while it runs' 'the driver alone needs 16.0 MiB' share --limit absent --memory 1M
 refuses 2 'and of the host' "is not a size for --host-memory" share --host-memory -5 -- true
 refuses 2 'nothing to do' 'no program to run' share
 refuses 2 'two things at once' 'one thing at a time' share --list --suspend x

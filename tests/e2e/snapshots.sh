@@ -16,7 +16,7 @@ figure() {
 	END
 }
 has_snapshots() { [ "$(figure sharewell_snapshots_total)" -ge "$1" ]; }
-# asked <SQL>: of the journal, while nobody holds it.
+# asked <SQL>: of the journal, while no process holds it.
 asked() { python3 -c 'import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchone()[0])' "$journal" "$1"; }
 # many <times>: 3,500 jobs each.
 many() {

@@ -1,6 +1,6 @@
 """A controller that knows one job, and what is to be said of it. Usage: tell_story.py STORY SOCKET
 
-Each line of the story is "STATE STATE SENTENCE": what is answered when the job is asked for, and what when somebody asks then why it waits. The next line begins with the next
+Each line of the story is "STATE STATE SENTENCE": what is answered when the job is asked for, and what when it is asked then why it waits. The next line begins with the next
 question for the job; when the last one is over, its log ends, in which there is nothing.
 """
 import http.server

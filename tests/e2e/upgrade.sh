@@ -28,9 +28,9 @@ old_run "$scratch/found" 20 7
 # Its controller is not there, and never will be.
 "$SHAREWELL" agent --controller "unix:$scratch/none.sock" --gpus none --node here --state "$scratch/found" >"$scratch/agent.log" 2>&1 &
 agent=$!
-holds 'who is not told is killed at the end of its lease' until_holds 60 grep -q '"reason": "lease"' "$scratch/untold/runs/7.1/exit.json"
+holds 'a job that is not told is killed at the end of its lease' until_holds 60 grep -q '"reason": "lease"' "$scratch/untold/runs/7.1/exit.json"
 sleep 20
-holds 'who is told goes on' sh -c '! ls "$0"/told/runs/*/exit.json' "$scratch"
+holds 'a job that is told goes on' sh -c '! ls "$0"/told/runs/*/exit.json' "$scratch"
 holds 'and so does one that an agent of this version finds, without a word from a controller' sh -c '! ls "$0"/found/runs/*/exit.json' "$scratch"
 kill "$agent"
 wait "$agent" 2>/dev/null

@@ -1,5 +1,5 @@
 #!/bin/sh
-# As whom jobs run: with all groups of their user, as the system lists them. Needs root, and a name space in which the lists of users can be others.
+# As which user jobs run: with all groups of their user, as the system lists them. Needs root, and a name space in which the lists of users can be others.
 . "$(dirname "$0")/lib.sh"
 if [ "$(id -u)" -ne 0 ] || ! unshare -m sh -c 'mount --bind /etc/group /etc/group' 2>/dev/null; then
 	echo '1..0 # SKIP needs root and name spaces of mounts, to add a user with groups'

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Several users on one machine: what one may see and do of another's jobs, and as whom jobs run. Needs root, to be three users.
+# Several users on one machine: what one may see and do of another's jobs, and as which user jobs run. Needs root, to be three users.
 . "$(dirname "$0")/lib.sh"
 if [ "$(id -u)" -ne 0 ]; then
 	echo '1..0 # SKIP needs root, to be several users'
@@ -31,9 +31,9 @@ as() {
 }
 # as_user <user> <arguments of sharewell...>: outcome in $status, $scratch/out, $scratch/err.
 as_user() {
-	who=$1
+	user=$1
 	shift
-	as "$who" "$scratch/sharewell" "$@" >"$scratch/out" 2>"$scratch/err"
+	as "$user" "$scratch/sharewell" "$@" >"$scratch/out" 2>"$scratch/err"
 	status=$?
 	return "$status"
 }
@@ -74,9 +74,9 @@ while len(sys.argv) <= 5 or sys.argv[5].encode() not in data:
 print(data.decode())' "$@" >"$scratch/out" 2>"$scratch/err"
 }
 http() {
-	who=$1
+	user=$1
 	shift
-	try_socket "$who" "$socket" "$@"
+	try_socket "$user" "$socket" "$@"
 }
 gives() { head -n 1 "$scratch/out" | grep -q " $1 "; }
 # Of jobs that are not his own: what he himself asked for, he may see.
@@ -92,7 +92,7 @@ as $alice "$scratch/sharewell" up --all-users --state "$scratch/home-$alice/stat
 [ $? -ne 0 ] && err_has 'only root can start jobs of all users'
 said $? 'only root can serve all users'
 
-# As whom a job runs.
+# As which user a job runs.
 does 'a user submits' 'Submitted batch job 1' $alice submit -J identity -- sh -c 'id -u; id -g; id -G; pwd; echo $HOME; umask; touch here'
 as_user $alice wait 1
 does 'and reads the log' "$alice" $alice logs 1
@@ -206,7 +206,7 @@ does 'and ends it' '' $carol cancel "$hers"
 as_user $alice wait "$hers"
 out_has CANCELLED
 said $? 'as its owner learns'
-does 'who may end jobs of her own' 'Submitted' $alice submit -- sleep 300
+does 'a user may end jobs of her own' 'Submitted' $alice submit -- sleep 300
 own=$(sed 's/.* //' "$scratch/out")
 does 'by herself' '' $alice cancel "$own"
 

@@ -68,7 +68,7 @@ works 'an exported history, on another cluster' 'really' sim --journal history.c
 refuses 2 'which must be told' 'needs --cluster' sim --journal history.csv --policy fifo
 refuses 2 'a state folder is refused with a way out' 'sharewell up --state' sim --journal "$SHAREWELL_STATE" --policy fifo
 printf 'submit_s,duration_s,gpus\n0,1,1\n' >plain.csv
-refuses 2 'a trace of which nobody knows what happened' 'does not tell what really happened' sim --journal plain.csv --cluster 8x8 --policy fifo
+refuses 2 'a trace that does not say what happened' 'does not tell what really happened' sim --journal plain.csv --cluster 8x8 --policy fifo
 refuses 2 'a trace beside the journal' 'do not go together' sim --journal --trace history.csv
 refuses 2 'a file without --journal' 'has no place here' sim history.csv --policy fifo --trace history.csv --cluster 1x4
 
@@ -87,7 +87,7 @@ works 'one behind it starts later' 'in about 15 min' why "$job"
 submit -d "afternotok:$first" -- true
 works 'it is not foreseen that a job fails' 'it runs only if a job fails that has not ended yet' why "$job"
 "$SHAREWELL" cancel "$job"
-works 'of a job on hold nobody asks' 'on hold' why "$((first - 1))"
+works 'a job on hold has none' 'on hold' why "$((first - 1))"
 ! grep -q 'start' "$scratch/out"
 said $? 'and there is no guess'
 works 'a job that is not submitted is tried' 'in about 15 min' submit --test-only -G 4 -- true

@@ -69,7 +69,7 @@ claims = {
     "growing beats both": average["grow"] < min(average["few"], average["patient"]),
     "the example, which does both, is at least as good": both["jct_avg_s"] <= average["grow"],
     "one node for each job makes fjf faster": one["jct_avg_s"] < count["jct_avg_s"],
-    "nobody is refused in the end": one["finished"] == one["jobs"],
+    "no job is refused in the end": one["finished"] == one["jobs"],
 }
 for text, holds in claims.items():
     print("ok" if holds else "not ok", "-", text)

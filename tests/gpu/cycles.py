@@ -17,7 +17,7 @@ def start(args, library=None, path=None):
     if library:
         env.update(LD_PRELOAD=library, SHAREWELL_GPU=path)
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py")
-    errors = tempfile.TemporaryFile("w+")  # not a pipe, which somebody would have to empty meanwhile
+    errors = tempfile.TemporaryFile("w+")  # not a pipe, which would have to be emptied meanwhile
     process = subprocess.Popen([sys.executable, script] + args, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
     process.errors = errors
     return process

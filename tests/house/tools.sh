@@ -59,7 +59,7 @@ printf '#include "one.h"\n' >>"$tree/src/base/two.c"
 expect fail 'src/base/two.c:1: "one.h": write it relative to src/' 'layers: includes name their folder' "$tools/check-layers" "$tree"
 fresh
 mkdir "$tree/src/attic" && : >"$tree/src/attic/old.c"
-expect fail 'src/attic is not in the table' 'layers: a folder that nobody placed is refused' "$tools/check-layers" "$tree"
+expect fail 'src/attic is not in the table' 'layers: a folder that the table does not place is refused' "$tools/check-layers" "$tree"
 fresh
 rm -r "$tree/src" && mkdir "$tree/src"
 expect fail 'no sources' 'layers: an empty tree proves nothing' "$tools/check-layers" "$tree"

@@ -385,7 +385,7 @@ static int step(struct storm *storm, sw_ns at, struct sw_err *err)
 	return r;
 }
 
-/* A new engine from the bytes of this one; no one of them may notice. */
+/* A new engine from the bytes of this one; none of them may notice. */
 static int reload(struct storm *storm, struct sw_err *err)
 {
 	struct sw_engine *loaded = NULL;

@@ -295,7 +295,7 @@ static void test_one_job(void **state)
 	const struct sw_sync_run *run = await(fake, 1, 1, SW_RUN_EXITED);
 	assert_true(run->code == 42 && run->signal == 0 && run->reason[0] == '\0' && run->log_bytes > 0);
 	assert_int_equal(fake->gpus_seen, 2);
-	/* It stays told for as long as nobody forgets it. */
+	/* It stays told for as long as it is not forgotten. */
 	uint64_t syncs = fake->syncs;
 	while (fake->syncs < syncs + 5) {
 		turn(fake);
