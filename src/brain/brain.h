@@ -353,7 +353,7 @@ struct sw_job_view {
 	const char *unreachable;   /* the node that does not answer, where a run of it may be alive; "": there is none */
 	sw_ns unreachable_since;   /* then that was heard last */
 	bool is_prerun;		   /* made for another job, not asked for by itself */
-	const char *warning;	   /* about its input, or from the policy at the door; "" */
+	const char *warning;	   /* about its input, or from the policy at submit; "" */
 	/* Of the last run that failed; "" where none did. */
 	const char *failure, *failure_layer, *failure_line, *failure_says, *failure_hint;
 	char failure_done[240]; /* what was done about it */

@@ -297,7 +297,7 @@ int sw_brain_refuse_deep(struct sw_brain *brain, uint32_t id, const char *why)
 	return 0;
 }
 
-/* What its policy says of a job at the door, in whole characters, as its user sees it. */
+/* What its policy says of a job at submit, in whole characters, as its user sees it. */
 static int note_words(struct sw_live *live, const char *words)
 {
 	size_t length = words != NULL ? sw_utf8_start(words, SW_REASON_MAX) : 0;

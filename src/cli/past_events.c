@@ -250,14 +250,14 @@ static int add(struct sw_trace *trace, int64_t at_ns, struct sw_event event)
 }
 
 /* A node as the events go by. A silent one takes no jobs, as a closed one. */
-struct door {
+struct availability {
 	bool is_closed, is_silent;
 };
 
-static int turn(struct sw_trace *trace, int64_t at_ns, uint32_t node, struct door *door, bool closed, bool silent)
+static int set_open(struct sw_trace *trace, int64_t at_ns, uint32_t node, struct availability *availability, bool closed, bool silent)
 {
-	bool was = door->is_closed || door->is_silent, is = closed || silent;
-	*door = (struct door){closed, silent};
+	bool was = availability->is_closed || availability->is_silent, is = closed || silent;
+	*availability = (struct availability){closed, silent};
 	return was == is ? 0 : add(trace, at_ns, (struct sw_event){.kind = is ? SW_EV_NODE_CLOSE : SW_EV_NODE_OPEN, .node = {node}});
 }
 
@@ -271,18 +271,18 @@ static int shut(struct sw_trace *trace, int64_t at_ns, uint32_t node, const json
 	return list == NULL ? 0 : add(trace, at_ns, (struct sw_event){.kind = SW_EV_GPUS_SHUT, .node = {node}, .mask = mask});
 }
 
-static int take_node(struct sw_trace *trace, const json_t *event, uint32_t node, struct door *door)
+static int take_node(struct sw_trace *trace, const json_t *event, uint32_t node, struct availability *availability)
 {
 	const char *kind = sw_cli_text(event, "kind", "");
 	int64_t at_ns = moment(event, "at", 0);
 	if (strcmp(kind, "node_removed") == 0)
 		return add(trace, at_ns, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {node}});
 	if (strcmp(kind, "node_unreachable") == 0)
-		return turn(trace, at_ns, node, door, door->is_closed, true);
+		return set_open(trace, at_ns, node, availability, availability->is_closed, true);
 	if (strcmp(kind, "node_closed") == 0 || strcmp(kind, "node_opened") == 0)
-		return turn(trace, at_ns, node, door, kind[5] == 'c', door->is_silent);
+		return set_open(trace, at_ns, node, availability, kind[5] == 'c', availability->is_silent);
 	if (strcmp(kind, "node") == 0 && (add(trace, at_ns, (struct sw_event){.kind = SW_EV_NODE_UP, .node = {node}}) < 0 ||
-					  turn(trace, at_ns, node, door, door->is_closed, false) < 0))
+					  set_open(trace, at_ns, node, availability, availability->is_closed, false) < 0))
 		return SW_ENOMEM;
 	return shut(trace, at_ns, node, json_object_get(event, "shut"));
 }
@@ -300,7 +300,7 @@ static bool came(const struct sw_cli_events *events, const char *name)
 static int add_node(struct sw_trace *trace, const struct sw_cli_events *events, const json_t *shown, uint32_t node)
 {
 	const char *name = sw_cli_text(shown, "name", "");
-	struct door door = {0};
+	struct availability availability = {0};
 	size_t i;
 	json_t *event;
 	int r = 0;
@@ -309,7 +309,7 @@ static int add_node(struct sw_trace *trace, const struct sw_cli_events *events, 
 	if (events->since_ns == INT64_MIN && came(events, name))
 		r = add(trace, INT64_MIN, (struct sw_event){.kind = SW_EV_NODE_DOWN, .node = {node}});
 	json_array_foreach(events->cluster, i, event) if (r == 0 && strcmp(sw_cli_text(event, "node", ""), name) == 0) r =
-		take_node(trace, event, node, &door);
+		take_node(trace, event, node, &availability);
 	return r;
 }
 

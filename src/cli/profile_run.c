@@ -158,7 +158,7 @@ static void become(const struct sw_cli_profile_run *run, const struct watch *wat
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-static void account(const struct rusage *usage, int64_t wall_ns, struct sw_measured *measured)
+static void count_time(const struct rusage *usage, int64_t wall_ns, struct sw_measured *measured)
 {
 	int64_t cpu_us =
 		(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * INT64_C(1000000) + usage->ru_utime.tv_usec + usage->ru_stime.tv_usec;
@@ -192,7 +192,7 @@ static int follow(struct sw_cli_profile_run *run, struct watch *watch, pid_t chi
 			go_on(watch, now);
 		nanosleep(&(struct timespec){.tv_nsec = LOOK_NS}, NULL);
 	}
-	account(&usage, sw_now_monotonic_ns() - begun, &run->measured);
+	count_time(&usage, sw_now_monotonic_ns() - begun, &run->measured);
 	if (sw_cli_interrupted() != 0)
 		return sw_err_set(err, SW_ESTOPPED, "interrupted; nothing was stored");
 	run->was_ended &= told;

@@ -124,11 +124,10 @@ static int check_tenants(const struct sw_engine *engine, struct sw_err *err)
 	}
 	int r = 0;
 	for (uint32_t t = 0; r == 0 && t < engine->tenants.count; t++) {
-		const struct sw_tenant *account = &engine->tenants.items[t];
-		if (sums[t].held != account->held || sums[t].borrowed != account->borrowed)
-			r = sw_err_set(err, SW_EBUG,
-				       "engine invariant 5: tenant %u holds %u GPUs and borrows %u, the account says %u and %u", t,
-				       sums[t].held, sums[t].borrowed, account->held, account->borrowed);
+		const struct sw_tenant *tenant = &engine->tenants.items[t];
+		if (sums[t].held != tenant->held || sums[t].borrowed != tenant->borrowed)
+			r = sw_err_set(err, SW_EBUG, "engine invariant 5: tenant %u holds %u GPUs and borrows %u, its entry says %u and %u",
+				       t, sums[t].held, sums[t].borrowed, tenant->held, tenant->borrowed);
 	}
 	free(sums);
 	return r;

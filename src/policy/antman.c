@@ -90,7 +90,7 @@ static void stopped(struct sw_view *view, const struct sw_job *job)
 
 /* ---- the decision */
 
-struct turn {
+struct pass {
 	struct sw_plan *plan;
 	struct sw_view *view;
 	struct desk *desk;
@@ -101,86 +101,86 @@ struct turn {
 };
 
 /* What became of a wish of this job for GPUs by right. */
-static bool note(struct turn *turn, const struct sw_job *job, enum sw_answer answer)
+static bool note(struct pass *pass, const struct sw_job *job, enum sw_answer answer)
 {
-	struct card *card = sw_job_state(turn->view, job);
+	struct card *card = sw_job_state(pass->view, job);
 	card->over_quota = answer == SW_OVER_QUOTA;
-	turn->desk->over_quota |= card->over_quota;
+	pass->desk->over_quota |= card->over_quota;
 	return answer == SW_YES;
 }
 
-static bool has_no_patience(const struct turn *turn, const struct sw_job *job)
+static bool has_no_patience(const struct pass *pass, const struct sw_job *job)
 {
-	return sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number;
+	return sw_view_now(pass->view) - job->since >= sw_view_param(pass->view, PATIENCE)->number;
 }
 
 /* Promotes those that can be, of those submitted before `number`. */
-static void promote(struct turn *turn, uint32_t number)
+static void promote(struct pass *pass, uint32_t number)
 {
 	/* Where nothing has changed, a quota may have. */
-	if (turn->desk->blocked || !(turn->changed || turn->desk->over_quota))
+	if (pass->desk->blocked || !(pass->changed || pass->desk->over_quota))
 		return;
-	while (turn->next != NULL && turn->next->id.v < number && turn->promote_misses < PROMOTE_MISSES_MAX) {
-		const struct sw_job *job = turn->next;
-		const struct card *card = sw_job_state(turn->view, job);
-		turn->next = sw_list_next(turn->view, PROMOTABLE, job);
+	while (pass->next != NULL && pass->next->id.v < number && pass->promote_misses < PROMOTE_MISSES_MAX) {
+		const struct sw_job *job = pass->next;
+		const struct card *card = sw_job_state(pass->view, job);
+		pass->next = sw_list_next(pass->view, PROMOTABLE, job);
 		/* One of them may have made way in this decision. */
-		if ((!turn->changed && !card->over_quota) || job->state != SW_JOB_RUNNING)
+		if ((!pass->changed && !card->over_quota) || job->state != SW_JOB_RUNNING)
 			continue;
-		enum sw_answer answer = sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC));
-		turn->promote_misses += answer != SW_YES && answer != SW_OVER_QUOTA;
-		if (!note(turn, job, answer))
+		enum sw_answer answer = sw_plan_run(pass->plan, job, SW_WISH(.as = SW_AS_GUARANTEED, .evict = SW_EVICT_OPPORTUNISTIC));
+		pass->promote_misses += answer != SW_YES && answer != SW_OVER_QUOTA;
+		if (!note(pass, job, answer))
 			continue;
-		sw_count_promotion(turn->view, job);
-		delist(turn->view, job);
+		sw_count_promotion(pass->view, job);
+		delist(pass->view, job);
 	}
 }
 
 /* GPUs by right; true if it starts. */
-static bool claim(struct turn *turn, const struct sw_job *job)
+static bool claim(struct pass *pass, const struct sw_job *job)
 {
-	const struct card *card = sw_job_state(turn->view, job);
-	promote(turn, job->id.v + 1);
-	if (turn->desk->blocked)
+	const struct card *card = sw_job_state(pass->view, job);
+	promote(pass, job->id.v + 1);
+	if (pass->desk->blocked)
 		return false;
-	if ((turn->changed || job->fresh || card->over_quota) &&
-	    note(turn, job, sw_plan_run(turn->plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC))))
+	if ((pass->changed || job->fresh || card->over_quota) &&
+	    note(pass, job, sw_plan_run(pass->plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC))))
 		return true;
-	turn->desk->blocked = !card->over_quota && has_no_patience(turn, job);
+	pass->desk->blocked = !card->over_quota && has_no_patience(pass, job);
 	return false;
 }
 
-static bool start_beside(struct turn *turn, const struct sw_job *job)
+static bool start_beside(struct pass *pass, const struct sw_job *job)
 {
 	struct sw_gpus where[PLACES_MAX];
-	if (sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC)) == SW_YES)
+	if (sw_plan_run(pass->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC)) == SW_YES)
 		return true;
-	size_t count = sw_gpus_least_used(turn->view, job, (uint32_t)sw_view_param(turn->view, BUSY)->number, where, PLACES_MAX);
-	return count > 0 && sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(where, count))) == SW_YES;
+	size_t count = sw_gpus_least_used(pass->view, job, (uint32_t)sw_view_param(pass->view, BUSY)->number, where, PLACES_MAX);
+	return count > 0 && sw_plan_run(pass->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_at(where, count))) == SW_YES;
 }
 
 /* What others leave; true if it starts. */
-static bool borrow(struct turn *turn, const struct sw_job *job)
+static bool borrow(struct pass *pass, const struct sw_job *job)
 {
-	if (turn->lending && (turn->changed || job->fresh) && start_beside(turn, job))
+	if (pass->lending && (pass->changed || job->fresh) && start_beside(pass, job))
 		return true;
-	turn->lending &= job->asked_class != SW_CLASS_OPPORTUNISTIC || !has_no_patience(turn, job);
+	pass->lending &= job->asked_class != SW_CLASS_OPPORTUNISTIC || !has_no_patience(pass, job);
 	return false;
 }
 
-static void serve(struct turn *turn)
+static void serve(struct pass *pass)
 {
-	bool lends_rights = sw_view_param(turn->view, AUTO)->number != 0;
-	const struct sw_job *job = sw_order_next(turn->plan, false);
+	bool lends_rights = sw_view_param(pass->view, AUTO)->number != 0;
+	const struct sw_job *job = sw_order_next(pass->plan, false);
 	while (job != NULL) {
 		bool guaranteed = job->asked_class == SW_CLASS_GUARANTEED;
-		bool starts = guaranteed && claim(turn, job);
+		bool starts = guaranteed && claim(pass, job);
 		if (!starts && (!guaranteed || lends_rights || job->is_auto))
-			starts = borrow(turn, job);
-		turn->misses += !starts;
-		job = sw_order_next(turn->plan, !starts && (!turn->changed || turn->misses > MISSES_MAX));
+			starts = borrow(pass, job);
+		pass->misses += !starts;
+		job = sw_order_next(pass->plan, !starts && (!pass->changed || pass->misses > MISSES_MAX));
 	}
-	promote(turn, UINT32_MAX);
+	promote(pass, UINT32_MAX);
 }
 
 static sw_ns decide(struct sw_plan *plan)
@@ -191,11 +191,11 @@ static sw_ns decide(struct sw_plan *plan)
 		sw_antman_muri_decide(plan, &desk->muri, muri_card);
 		return SW_TIME_NEVER;
 	}
-	struct turn turn = {.plan = plan, .view = view, .desk = desk, .next = sw_list_next(view, PROMOTABLE, NULL), .lending = true};
-	turn.changed = (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_STOPS | SW_CHANGE_ALARMS | SW_CHANGE_PROTECTION)) != 0;
-	desk->blocked &= !turn.changed;
-	desk->over_quota &= !turn.changed;
-	serve(&turn);
+	struct pass pass = {.plan = plan, .view = view, .desk = desk, .next = sw_list_next(view, PROMOTABLE, NULL), .lending = true};
+	pass.changed = (sw_view_changes(view) & (SW_CHANGE_ROOM | SW_CHANGE_STOPS | SW_CHANGE_ALARMS | SW_CHANGE_PROTECTION)) != 0;
+	desk->blocked &= !pass.changed;
+	desk->over_quota &= !pass.changed;
+	serve(&pass);
 	return SW_TIME_NEVER;
 }
 

@@ -37,7 +37,7 @@ struct history {
 	int64_t sums[HISTORY_MAX + 1];
 };
 
-struct account {
+struct card {
 	uint32_t level;
 	int64_t key; /* as it was last looked at */
 };
@@ -83,25 +83,25 @@ static int64_t look_ahead(struct sw_view *view, uint32_t level)
 static int64_t key(struct sw_view *view, const struct sw_job *job)
 {
 	const struct history *history = sw_view_state(view);
-	const struct account *account = sw_job_state(view, job);
+	const struct card *card = sw_job_state(view, job);
 	int64_t index = 0;
 	if (sw_view_param(view, SAMPLES)->count > 0 || history->count >= HISTORY_MIN)
 		index = (sw_view_param(view, COMPAT)->number != 0 ? sw_gittins_published_index : sw_gittins_index)(
 			history->samples, history->sums, history->count, sw_job_gpu_time(view, job) / SECOND,
-			look_ahead(view, account->level));
+			look_ahead(view, card->level));
 	const int64_t top = INT64_C(1) << 46;
-	return (int64_t)account->level * 2 * top + top - (index < top ? index : top);
+	return (int64_t)card->level * 2 * top + top - (index < top ? index : top);
 }
 
 static void watch(struct sw_view *view, const struct sw_job *job)
 {
-	const struct account *account = sw_job_state(view, job);
+	const struct card *card = sw_job_state(view, job);
 	const struct sw_value *limits = sw_view_param(view, THRESHOLDS);
 	sw_ns tick = sw_view_param(view, TICK)->number, ran = sw_job_ran(view, job);
 	sw_ns due = ran / 4 > tick ? ran / 4 : tick;
 	sw_ns slack = (due - tick) / 2; /* the longer it ran, the less a moment matters */
-	if (account->level < limits->count) {
-		sw_ns left = limits->list[account->level] * SECOND - sw_job_gpu_time(view, job);
+	if (card->level < limits->count) {
+		sw_ns left = limits->list[card->level] * SECOND - sw_job_gpu_time(view, job);
 		sw_ns leaves = left <= 0 ? 1 : (left + job->gpus_held - 1) / job->gpus_held;
 		slack = leaves < due ? 0 : slack;
 		due = leaves < due ? leaves : due;
@@ -113,22 +113,22 @@ static void watch(struct sw_view *view, const struct sw_job *job)
 
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
-	struct account *account = sw_job_state(view, job);
+	struct card *card = sw_job_state(view, job);
 	const struct sw_value *limits = sw_view_param(view, THRESHOLDS);
-	if (account->level < limits->count && sw_job_gpu_time(view, job) >= limits->list[account->level] * SECOND)
-		account->level++;
+	if (card->level < limits->count && sw_job_gpu_time(view, job) >= limits->list[card->level] * SECOND)
+		card->level++;
 	/* Only a change moves it: jobs that are alike must not take turns. */
 	int64_t now = key(view, job);
-	if (now != account->key)
+	if (now != card->key)
 		sw_order_rekey(view, job);
-	account->key = now;
+	card->key = now;
 	watch(view, job);
 }
 
 static void started(struct sw_view *view, const struct sw_job *job)
 {
-	struct account *account = sw_job_state(view, job);
-	account->key = key(view, job);
+	struct card *card = sw_job_state(view, job);
+	card->key = key(view, job);
 	watch(view, job);
 }
 
@@ -158,7 +158,7 @@ const struct sw_policy sw_policy_gittins = {
 	.params = params,
 	.param_count = sizeof params / sizeof params[0],
 	.state_size = sizeof(struct history),
-	.job_state_size = sizeof(struct account),
+	.job_state_size = sizeof(struct card),
 	.order = &queues,
 	.key = key,
 	.start = start,

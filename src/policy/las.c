@@ -27,7 +27,7 @@ static const struct sw_param params[] = {
 };
 
 /* Of one job; the counts begin anew at a promotion. */
-struct account {
+struct card {
 	uint32_t level;
 	sw_ns ran_before;  /* what the core counted before that */
 	sw_ns used_before; /* the same in GPU time */
@@ -65,34 +65,34 @@ static const char *start(struct sw_view *view)
 
 static sw_ns service(struct sw_view *view, const struct sw_job *job)
 {
-	const struct account *account = sw_job_state(view, job);
+	const struct card *card = sw_job_state(view, job);
 	if (sw_view_param(view, COUNT_GPUS)->number)
-		return sw_job_gpu_time(view, job) - account->used_before;
-	return sw_job_ran(view, job) - account->ran_before;
+		return sw_job_gpu_time(view, job) - card->used_before;
+	return sw_job_ran(view, job) - card->ran_before;
 }
 
 static int64_t key(struct sw_view *view, const struct sw_job *job)
 {
-	const struct account *account = sw_job_state(view, job);
-	return thresholds(view)->count > 0 ? account->level : service(view, job);
+	const struct card *card = sw_job_state(view, job);
+	return thresholds(view)->count > 0 ? card->level : service(view, job);
 }
 
 /* The alarm of a running job: when it has used up its queue. Slack up to the next whole second of
  * its run time saves steps; a step that comes anyway in between is used. */
 static void watch_running(struct sw_view *view, const struct sw_job *job)
 {
-	const struct account *account = sw_job_state(view, job);
+	const struct card *card = sw_job_state(view, job);
 	const struct sw_value *limits = thresholds(view);
 	if (limits->count == 0) {
 		sw_alarm_set(view, job, sw_view_now(view) + sw_view_param(view, TICK)->number, 0);
 		return;
 	}
-	if (account->level >= limits->count)
+	if (card->level >= limits->count)
 		return;
 	sw_ns speed = sw_view_param(view, COUNT_GPUS)->number ? (sw_ns)job->gpus_held : 1;
-	sw_ns left = limits->list[account->level] * SECOND - service(view, job);
+	sw_ns left = limits->list[card->level] * SECOND - service(view, job);
 	sw_ns due = left <= 0 ? 1 : (left + speed - 1) / speed;
-	sw_ns ran_then = sw_job_ran(view, job) - account->ran_before + due;
+	sw_ns ran_then = sw_job_ran(view, job) - card->ran_before + due;
 	sw_ns slack = (SECOND - ran_then % SECOND) % SECOND;
 	sw_alarm_set(view, job, sw_view_now(view) + due, slack);
 }
@@ -100,63 +100,63 @@ static void watch_running(struct sw_view *view, const struct sw_job *job)
 /* The alarm of a waiting job: when it has waited long enough to be promoted. */
 static void watch_waiting(struct sw_view *view, const struct sw_job *job)
 {
-	const struct account *account = sw_job_state(view, job);
+	const struct card *card = sw_job_state(view, job);
 	int64_t knob_milli = sw_view_param(view, PROMOTE)->number;
-	sw_ns ran = sw_job_ran(view, job) - account->ran_before;
-	if (knob_milli == 0 || account->level == 0 || ran == 0)
+	sw_ns ran = sw_job_ran(view, job) - card->ran_before;
+	if (knob_milli == 0 || card->level == 0 || ran == 0)
 		return;
 	__extension__ typedef __int128 wide;
 	wide patience = (wide)ran * knob_milli / 1000; /* in whole seconds */
-	patience -= patience % SECOND + account->waited;
+	patience -= patience % SECOND + card->waited;
 	if (patience < SW_TIME_NEVER - sw_view_now(view))
 		sw_alarm_set(view, job, sw_view_now(view) + (patience > 0 ? (sw_ns)patience : 1), 0);
 }
 
 static void promote(struct sw_view *view, const struct sw_job *job)
 {
-	struct account *account = sw_job_state(view, job);
-	account->level = 0;
-	account->waited = 0;
-	account->waits = false;
-	account->ran_before = sw_job_ran(view, job);
-	account->used_before = sw_job_gpu_time(view, job);
+	struct card *card = sw_job_state(view, job);
+	card->level = 0;
+	card->waited = 0;
+	card->waits = false;
+	card->ran_before = sw_job_ran(view, job);
+	card->used_before = sw_job_gpu_time(view, job);
 	sw_count_promotion(view, job);
 	sw_order_rekey(view, job);
 }
 
 static void alarm(struct sw_view *view, const struct sw_job *job)
 {
-	struct account *account = sw_job_state(view, job);
+	struct card *card = sw_job_state(view, job);
 	if (sw_job_is_waiting(job)) {
 		promote(view, job);
 		return;
 	}
 	if (thresholds(view)->count > 0)
-		account->level++;
+		card->level++;
 	sw_order_rekey(view, job);
 	watch_running(view, job);
 }
 
 static void started(struct sw_view *view, const struct sw_job *job)
 {
-	struct account *account = sw_job_state(view, job);
-	if (account->waits)
-		account->waited += sw_view_now(view) - account->waits_since;
-	account->waits = false;
+	struct card *card = sw_job_state(view, job);
+	if (card->waits)
+		card->waited += sw_view_now(view) - card->waits_since;
+	card->waits = false;
 	watch_running(view, job);
 }
 
 static void stopped(struct sw_view *view, const struct sw_job *job)
 {
-	struct account *account = sw_job_state(view, job);
-	account->waits = true;
-	account->waits_since = sw_view_now(view);
+	struct card *card = sw_job_state(view, job);
+	card->waits = true;
+	card->waits_since = sw_view_now(view);
 	watch_waiting(view, job);
 }
 
 static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)
 {
-	const struct account *account = sw_job_state(view, job);
+	const struct card *card = sw_job_state(view, job);
 	long long used_s = (long long)(service(view, job) / SECOND);
 	size_t queues_count = thresholds(view)->count + 1;
 	if (queues_count == 1)
@@ -165,7 +165,7 @@ static void explain(struct sw_view *view, const struct sw_job *job, char *text, 
 	else
 		snprintf(text, size,
 			 "it is in queue %u of %zu (%lld GPU-seconds used), and jobs ahead of it hold the GPUs; it needs %u and %u %s free",
-			 account->level + 1, queues_count, used_s, job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)));
+			 card->level + 1, queues_count, used_s, job->gpus, SW_COUNTED_ARE(sw_view_gpus_free(view)));
 }
 
 const struct sw_policy sw_policy_las = {
@@ -174,7 +174,7 @@ const struct sw_policy sw_policy_las = {
 	.about = "least attained GPU time first, in queues (Tiresias 2D-LAS); needs no durations",
 	.params = params,
 	.param_count = sizeof params / sizeof params[0],
-	.job_state_size = sizeof(struct account),
+	.job_state_size = sizeof(struct card),
 	.order = &queues,
 	.key = key,
 	.start = start,

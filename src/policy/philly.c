@@ -142,7 +142,7 @@ static sw_ns since_last_look(const struct sw_view *view, const struct sw_job *jo
 	return sw_view_now(view) - (card->as_of > job->since ? card->as_of : job->since);
 }
 
-static void account(struct sw_view *view, const struct sw_job *job)
+static void count_time(struct sw_view *view, const struct sw_job *job)
 {
 	struct card *card = sw_job_state(view, job);
 	*(card->for_share ? &card->share_ns : &card->place_ns) += since_last_look(view, job, card);
@@ -160,7 +160,7 @@ static void enter(struct sw_view *view, const struct sw_job *job)
 		return;
 	card->as_of = sw_view_now(view);
 	card->pressed = 0;
-	account(view, job);
+	count_time(view, job);
 	arm(view, job, stand_of(view, job).until);
 }
 
@@ -177,7 +177,7 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 	if (!sw_job_is_waiting(job))
 		return;
 	struct stand stand = stand_of(view, job);
-	account(view, job);
+	count_time(view, job);
 	sw_order_rekey(view, job);
 	arm(view, job, stand.until);
 	desk->changed |= stand.acquires;
@@ -185,21 +185,21 @@ static void alarm(struct sw_view *view, const struct sw_job *job)
 
 /* ---- the decision */
 
-struct turn {
+struct pass {
 	struct sw_plan *plan;
 	struct sw_view *view;
 	bool preempted;
 	bool too_soon;
 };
 
-static bool start(struct turn *turn, const struct sw_job *job, uint32_t level)
+static bool start(struct pass *pass, const struct sw_job *job, uint32_t level)
 {
 	const struct sw_placement *rule = &sw_philly_levels[level];
-	if (sw_view_gpus_free(turn->view) < job->gpus)
+	if (sw_view_gpus_free(pass->view) < job->gpus)
 		return false;
-	enum sw_answer answer = sw_plan_run(turn->plan, job, SW_WISH(.where = sw_by(rule)));
+	enum sw_answer answer = sw_plan_run(pass->plan, job, SW_WISH(.where = sw_by(rule)));
 	if (answer == SW_OVER_QUOTA)
-		answer = sw_plan_run(turn->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_by(rule)));
+		answer = sw_plan_run(pass->plan, job, SW_WISH(.as = SW_AS_OPPORTUNISTIC, .where = sw_by(rule)));
 	return answer == SW_YES;
 }
 
@@ -242,9 +242,9 @@ static const struct sw_job *choose_victim(struct sw_view *view)
 }
 
 /* Has others preempted for a job that is within its tenant's share; true if it starts. */
-static bool press(struct turn *turn, const struct sw_job *job, const struct stand *stand, uint32_t level)
+static bool press(struct pass *pass, const struct sw_job *job, const struct stand *stand, uint32_t level)
 {
-	struct sw_view *view = turn->view;
+	struct sw_view *view = pass->view;
 	struct card *card = sw_job_state(view, job);
 	uint64_t reach = sw_view_gpus_free_for(view, job);
 	if (job->asked_class != SW_CLASS_GUARANTEED || sw_view_tenant_quota(view, job->tenant) == UINT32_MAX || reach >= job->gpus ||
@@ -256,53 +256,53 @@ static bool press(struct turn *turn, const struct sw_job *job, const struct stan
 	if (reach + beyond < job->gpus)
 		return false;
 	if (reach + useful_gpus(view, job) < job->gpus) {
-		turn->too_soon = true; /* that may change without a word to us */
+		pass->too_soon = true; /* that may change without a word to us */
 		return false;
 	}
 	const struct sw_job *victim;
 	while ((victim = choose_victim(view)) != NULL) {
 		struct card *other = sw_job_state(view, victim);
-		if (!sw_job_makes_room(view, victim, job) || sw_plan_stop(turn->plan, victim, SW_PREEMPT) != SW_YES) {
+		if (!sw_job_makes_room(view, victim, job) || sw_plan_stop(pass->plan, victim, SW_PREEMPT) != SW_YES) {
 			other->spared_at = sw_view_now(view);
-			turn->too_soon = true;
+			pass->too_soon = true;
 			continue;
 		}
-		turn->preempted = true;
+		pass->preempted = true;
 		card->pressed = stand->tries + 1;
-		if (start(turn, job, sw_view_param(view, RELAX)->number ? SW_PHILLY_LEVELS - 1 : level))
+		if (start(pass, job, sw_view_param(view, RELAX)->number ? SW_PHILLY_LEVELS - 1 : level))
 			return true;
 	}
 	return false;
 }
 
 /* True if it starts. */
-static bool serve(struct turn *turn, const struct sw_job *job)
+static bool serve(struct pass *pass, const struct sw_job *job)
 {
-	const struct card *card = sw_job_state(turn->view, job);
-	struct stand stand = stand_of(turn->view, job);
-	account(turn->view, job);
+	const struct card *card = sw_job_state(pass->view, job);
+	struct stand stand = stand_of(pass->view, job);
+	count_time(pass->view, job);
 	/* A job that was held and let go has no alarm. */
 	if (card->armed != stand.until)
-		arm(turn->view, job, stand.until);
+		arm(pass->view, job, stand.until);
 	if (!stand.acquires)
 		return false;
-	uint32_t level = level_of(turn->view, job, &stand);
-	return start(turn, job, level) || press(turn, job, &stand, level);
+	uint32_t level = level_of(pass->view, job, &stand);
+	return start(pass, job, level) || press(pass, job, &stand, level);
 }
 
 static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
 	struct desk *desk = sw_view_state(view);
-	struct turn turn = {.plan = plan, .view = view};
+	struct pass pass = {.plan = plan, .view = view};
 	const uint32_t changes = SW_CHANGE_ROOM | SW_CHANGE_ARRIVALS | SW_CHANGE_STOPS;
 	if (desk->changed || (sw_view_changes(view) & changes) != 0) {
 		const struct sw_job *job = sw_order_next(plan, false);
 		while (job != NULL)
-			job = sw_order_next(plan, !serve(&turn, job));
+			job = sw_order_next(plan, !serve(&pass, job));
 	}
-	desk->changed = turn.preempted || turn.too_soon;
-	return turn.preempted ? sw_view_now(view) + RETRY_NS : SW_TIME_NEVER;
+	desk->changed = pass.preempted || pass.too_soon;
+	return pass.preempted ? sw_view_now(view) + RETRY_NS : SW_TIME_NEVER;
 }
 
 static void explain(struct sw_view *view, const struct sw_job *job, char *text, size_t size)

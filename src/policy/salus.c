@@ -219,13 +219,13 @@ static bool join(struct sw_plan *plan, const struct sw_job *job, const struct se
 	return joins;
 }
 
-struct turn {
+struct pass {
 	struct sw_plan *plan;
 	struct sw_view *view;
 	bool everywhere; /* or only in rooms in which something happened */
 };
 
-static struct seat look_for_seat(const struct turn *turn, const struct sw_job *job)
+static struct seat look_for_seat(const struct pass *pass, const struct sw_job *job)
 {
 	struct seat best = {0};
 	uint32_t lanes = lanes_of(turn->view);
@@ -236,29 +236,29 @@ static struct seat look_for_seat(const struct turn *turn, const struct sw_job *j
 	return best;
 }
 
-static enum sw_answer settle(const struct turn *turn, const struct sw_job *job)
+static enum sw_answer settle(const struct pass *pass, const struct sw_job *job)
 {
-	enum sw_answer answer = sw_plan_run(turn->plan, job, NULL);
+	enum sw_answer answer = sw_plan_run(pass->plan, job, NULL);
 	if (answer == SW_YES)
-		sw_salus_found(turn->view, job);
+		sw_salus_found(pass->view, job);
 	if (answer != SW_NO_ROOM || !shares(job))
 		return answer;
-	struct seat seat = look_for_seat(turn, job);
-	return seat.room != 0 && join(turn->plan, job, &seat) ? SW_YES : SW_NO_ROOM;
+	struct seat seat = look_for_seat(pass, job);
+	return seat.room != 0 && join(pass->plan, job, &seat) ? SW_YES : SW_NO_ROOM;
 }
 
 /* In the order of the queue; the first that lost its patience ends it. */
-static void serve_all(struct turn *turn)
+static void serve_all(struct pass *pass)
 {
-	struct desk *desk = desk_of(turn->view);
+	struct desk *desk = desk_of(pass->view);
 	uint32_t misses = 0;
 	desk->blocked = 0;
-	for (const struct sw_job *job = sw_order_next(turn->plan, false); job != NULL;
-	     job = sw_order_next(turn->plan, misses > MISSES_MAX)) {
-		enum sw_answer answer = settle(turn, job);
+	for (const struct sw_job *job = sw_order_next(pass->plan, false); job != NULL;
+	     job = sw_order_next(pass->plan, misses > MISSES_MAX)) {
+		enum sw_answer answer = settle(pass, job);
 		misses += answer != SW_YES;
 		desk->changed |= answer == SW_OVER_QUOTA; /* a quota may be another next time */
-		if (answer == SW_NO_ROOM && sw_view_now(turn->view) - job->since >= sw_view_param(turn->view, PATIENCE)->number) {
+		if (answer == SW_NO_ROOM && sw_view_now(pass->view) - job->since >= sw_view_param(pass->view, PATIENCE)->number) {
 			desk->blocked = job->id.v + 1;
 			return;
 		}
@@ -266,35 +266,35 @@ static void serve_all(struct turn *turn)
 }
 
 /* Those that came since the last decision, where nothing has changed for those that wait. */
-static void serve_fresh(struct turn *turn)
+static void serve_fresh(struct pass *pass)
 {
-	struct desk *desk = desk_of(turn->view);
+	struct desk *desk = desk_of(pass->view);
 	while (desk->blocked == 0) {
-		const struct sw_job *job = sw_order_next_fresh(turn->plan);
+		const struct sw_job *job = sw_order_next_fresh(pass->plan);
 		if (job == NULL)
 			return;
-		desk->changed |= settle(turn, job) == SW_OVER_QUOTA;
+		desk->changed |= settle(pass, job) == SW_OVER_QUOTA;
 	}
 }
 
-static void serve(struct turn *turn)
+static void serve(struct pass *pass)
 {
-	struct desk *desk = desk_of(turn->view);
-	uint32_t changes = sw_view_changes(turn->view);
-	turn->everywhere = (changes & SW_CHANGE_LOSSES) != 0;
+	struct desk *desk = desk_of(pass->view);
+	uint32_t changes = sw_view_changes(pass->view);
+	pass->everywhere = (changes & SW_CHANGE_LOSSES) != 0;
 	if (!desk->changed && (changes & (SW_CHANGE_ROOM | SW_CHANGE_STOPS)) == 0) {
-		serve_fresh(turn);
+		serve_fresh(pass);
 		return;
 	}
 	desk->changed = false;
-	serve_all(turn);
+	serve_all(pass);
 }
 
 static sw_ns decide(struct sw_plan *plan)
 {
 	struct sw_view *view = sw_plan_view(plan);
-	struct turn turn = {.plan = plan, .view = view};
-	serve(&turn);
+	struct pass pass = {.plan = plan, .view = view};
+	serve(&pass);
 	uint32_t room;
 	while ((room = sw_salus_next_due(view)) != 0) {
 		sw_salus_spread(view, room, lanes_of(view));

@@ -506,29 +506,29 @@ static void on_ended(evutil_socket_t fd, short what, void *user)
 	schedule(server);
 }
 
-/* ---- whose turn it is */
+/* ---- what runs next */
 
 /* What may begin next, and when. */
-struct turn {
+struct pass {
 	struct asker *trial; /* NULL: the common table */
 	int64_t due_ns;	     /* not before now; INT64_MAX: no caller asks for it */
 };
 
-static struct turn table_turn(const struct sw_forecasts *forecasts, int64_t now_ns)
+static struct pass table_pass(const struct sw_forecasts *forecasts, int64_t now_ns)
 {
-	struct turn turn = {.due_ns = INT64_MAX};
+	struct pass pass = {.due_ns = INT64_MAX};
 	if (first_asker(forecasts, false, UINT64_MAX) == NULL)
-		return turn;
-	turn.due_ns = forecasts->rests_until_ns > now_ns ? forecasts->rests_until_ns : now_ns;
-	if (forecasts->table.begun_ns != 0 && forecasts->table.begun_ns + APART_NS > turn.due_ns)
-		turn.due_ns = forecasts->table.begun_ns + APART_NS;
-	return turn;
+		return pass;
+	pass.due_ns = forecasts->rests_until_ns > now_ns ? forecasts->rests_until_ns : now_ns;
+	if (forecasts->table.begun_ns != 0 && forecasts->table.begun_ns + APART_NS > pass.due_ns)
+		pass.due_ns = forecasts->table.begun_ns + APART_NS;
+	return pass;
 }
 
-/* Of those that may begin first, the one of the user whose last turn is the longest ago. */
-static struct turn trial_turn(struct sw_forecasts *forecasts, int64_t now_ns)
+/* Of those that may begin first, the one of the user whose last trial is the longest ago. */
+static struct pass trial_pass(struct sw_forecasts *forecasts, int64_t now_ns)
 {
-	struct turn first = {.due_ns = INT64_MAX};
+	struct pass first = {.due_ns = INT64_MAX};
 	int64_t first_begun_ns = 0;
 	struct asker *asker;
 	TAILQ_FOREACH(asker, &forecasts->askers, link)
@@ -542,15 +542,15 @@ static struct turn trial_turn(struct sw_forecasts *forecasts, int64_t now_ns)
 			due_ns = trier->rests_until_ns;
 		if (due_ns > first.due_ns || (due_ns == first.due_ns && begun_ns >= first_begun_ns))
 			continue;
-		first = (struct turn){asker, due_ns};
+		first = (struct pass){asker, due_ns};
 		first_begun_ns = begun_ns;
 	}
 	return first;
 }
 
-static struct turn next_turn(struct sw_forecasts *forecasts, int64_t now_ns)
+static struct pass next_pass(struct sw_forecasts *forecasts, int64_t now_ns)
 {
-	struct turn look = table_turn(forecasts, now_ns), trial = trial_turn(forecasts, now_ns);
+	struct pass look = table_pass(forecasts, now_ns), trial = trial_pass(forecasts, now_ns);
 	bool looks = look.due_ns != trial.due_ns ? look.due_ns < trial.due_ns : !forecasts->looked_last;
 	return looks || trial.trial == NULL ? look : trial;
 }
@@ -563,16 +563,16 @@ static void on_step(evutil_socket_t fd, short what, void *user)
 	SW_HOLDS_LOOP(server);
 	struct sw_forecasts *forecasts = server->forecasts;
 	int64_t now_ns = sw_now_boot_ns();
-	struct turn turn = next_turn(forecasts, now_ns);
+	struct pass pass = next_pass(forecasts, now_ns);
 	struct sw_err err = {0};
-	if (forecasts->ended != NULL || turn.due_ns == INT64_MAX)
+	if (forecasts->ended != NULL || pass.due_ns == INT64_MAX)
 		return;
 	if (!sw_recall_some(server, &forecasts->recall)) {
 		evtimer_add(forecasts->step, &(struct timeval){0});
 		return;
 	}
-	if (turn.due_ns <= now_ns) {
-		if (!begin_child(server, turn.trial, &err))
+	if (pass.due_ns <= now_ns) {
+		if (!begin_child(server, pass.trial, &err))
 			no_child(server, &err);
 		note_held(forecasts, now_ns);
 	}
@@ -590,9 +590,9 @@ static void set_timer(struct event *timer, int64_t at_ns)
 static void schedule(struct sw_server *server)
 {
 	struct sw_forecasts *forecasts = server->forecasts;
-	struct turn turn = next_turn(forecasts, sw_now_boot_ns());
-	if (forecasts->ended == NULL && turn.due_ns != INT64_MAX)
-		set_timer(forecasts->step, turn.due_ns);
+	struct pass pass = next_pass(forecasts, sw_now_boot_ns());
+	if (forecasts->ended == NULL && pass.due_ns != INT64_MAX)
+		set_timer(forecasts->step, pass.due_ns);
 }
 
 /* The caller that will have waited for too long first, and when; NULL: no caller waits. */

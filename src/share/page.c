@@ -479,7 +479,7 @@ bool sw_share_page_wait(struct sw_share_page *page, uint32_t number, int64_t tim
 
 #define DOOR_LOOK_NS 10000000
 
-static bool lock_door(const struct sw_share_page *page, short type)
+static bool lock_entry(const struct sw_share_page *page, short type)
 {
 	struct flock lock = {.l_type = type, .l_whence = SEEK_SET, .l_start = SW_PAGE_DOOR, .l_len = 1};
 	return fcntl(page->fd, F_OFD_SETLK, &lock) == 0;
@@ -488,17 +488,17 @@ static bool lock_door(const struct sw_share_page *page, short type)
 bool sw_share_page_shut(struct sw_share_page *page, int64_t timeout_ns)
 {
 	int64_t until = sw_now_monotonic_ns() + timeout_ns;
-	bool shut = lock_door(page, F_WRLCK);
+	bool shut = lock_entry(page, F_WRLCK);
 	while (!shut && sw_now_monotonic_ns() < until) {
 		nanosleep(&(struct timespec){.tv_nsec = DOOR_LOOK_NS}, NULL);
-		shut = lock_door(page, F_WRLCK);
+		shut = lock_entry(page, F_WRLCK);
 	}
 	return shut;
 }
 
 void sw_share_page_admit(struct sw_share_page *page)
 {
-	(void)lock_door(page, F_UNLCK);
+	(void)lock_entry(page, F_UNLCK);
 }
 
 /* ---- figures */

@@ -290,7 +290,7 @@ static bool works(const struct life *life)
 }
 
 /* Brings the work left up to now. */
-static void account(struct life *life, sw_ns now)
+static void count_time(struct life *life, sw_ns now)
 {
 	int64_t from = life->as_of_ns > life->stall_until_ns ? life->as_of_ns : life->stall_until_ns;
 	if (now > from && !life->paused) {
@@ -481,7 +481,7 @@ static void disturb_neighbours(struct sw_world_model *model, const struct sw_eng
 			    sw_engine_job(engine, (struct sw_job_id){other})->state != SW_JOB_RUNNING)
 				continue;
 			model->lives[other].wave = model->wave;
-			account(&model->lives[other], now);
+			count_time(&model->lives[other], now);
 			model->lives[other].pace = pace_of(model, engine, other);
 			look_ahead(model, other, now);
 		}
@@ -491,7 +491,7 @@ static void disturb_neighbours(struct sw_world_model *model, const struct sw_eng
 static void get_up(struct sw_world_model *model, const struct sw_engine *engine, uint32_t id, sw_ns now)
 {
 	struct life *life = &model->lives[id];
-	account(life, now);
+	count_time(life, now);
 	life->runs = false;
 	sw_heap_remove(&model->ends, id);
 	sw_heap_remove(&model->begins, id);
@@ -616,7 +616,7 @@ static void stop(struct sw_world_model *model, const struct sw_engine *engine, c
 static void move(struct sw_world_model *model, const struct sw_engine *engine, const struct sw_command *command, sw_ns now)
 {
 	struct life *life = &model->lives[command->job];
-	account(life, now);
+	count_time(life, now);
 	/* It may have gone on, moved and been paused again in one decision. */
 	life->paused = sw_engine_job(engine, (struct sw_job_id){command->job})->paused;
 	if (model->neighbours != NULL) {
@@ -653,7 +653,7 @@ static void change_share(struct sw_world_model *model, const struct sw_engine *e
 	const struct sw_job *job = sw_engine_job(engine, (struct sw_job_id){id});
 	if (!life->runs || (model->neighbours == NULL && job->paused == life->paused))
 		return;
-	account(life, now);
+	count_time(life, now);
 	if (job->paused != life->paused)
 		set_paused(model, life, job->paused, now);
 	if (!life->paused)
