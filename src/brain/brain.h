@@ -452,8 +452,6 @@ struct sw_shut_view {
 };
 /* False: it takes jobs. Both must be there. */
 bool sw_brain_gpu_shut(const struct sw_brain *brain, uint32_t node, uint32_t gpu, struct sw_shut_view *ret_view);
-/* One process outside the queue, in words. */
-void sw_stranger_describe(const struct sw_sync_stranger *stranger, char *text, size_t size);
 
 uint32_t sw_brain_node_count(const struct sw_brain *brain);
 bool sw_brain_node(const struct sw_brain *brain, uint32_t index, struct sw_node_view *ret_view);

@@ -28,7 +28,8 @@ __attribute__((format(printf, 3, 4))) static void add(char *text, size_t size, c
 
 /* ---- words */
 
-void sw_stranger_describe(const struct sw_sync_stranger *stranger, char *text, size_t size)
+/* One process outside the queue, in words. */
+static void describe(const struct sw_sync_stranger *stranger, char *text, size_t size)
 {
 	char user[64] = "", program[64] = "a process", bytes[32];
 	/* Agents may send anything. */
@@ -51,7 +52,7 @@ static void describe_strangers(const struct sw_sync *sync, const char *uuid, cha
 		char one[160];
 		if (strcmp(sync->strangers[s].gpu, uuid) != 0 || count++ >= STRANGERS_NAMED)
 			continue;
-		sw_stranger_describe(&sync->strangers[s], one, sizeof one);
+		describe(&sync->strangers[s], one, sizeof one);
 		add(text, size, "%s%s", text[0] != '\0' ? ", " : "", one);
 	}
 	if (count > STRANGERS_NAMED)

@@ -223,7 +223,8 @@ int sw_cli_print_json(const json_t *value, struct sw_err *err)
 	return 0;
 }
 
-char *sw_cli_escape(const char *text)
+/* Parameter values: escapes what cannot stand in a query. NULL: out of memory; the caller frees. */
+static char *escape(const char *text)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	char *escaped = malloc(3 * strlen(text) + 1), *at = escaped;
@@ -246,7 +247,7 @@ char *sw_cli_escape(const char *text)
 
 int sw_cli_query_add(char **query, const char *name, const char *value, struct sw_err *err)
 {
-	SW_CLEANUP(sw_freep) char *escaped = sw_cli_escape(value != NULL ? value : "");
+	SW_CLEANUP(sw_freep) char *escaped = escape(value != NULL ? value : "");
 	const char *before = *query != NULL ? *query : "";
 	char *longer = NULL;
 	if (escaped == NULL || (value != NULL ? asprintf(&longer, "%s%s=%s&", before, name, escaped) : asprintf(&longer, "%s", before)) < 0)

@@ -112,8 +112,6 @@ int sw_cli_print_json(const json_t *value, struct sw_err *err);
 /* Lengthens a query ("state=PD&", NULL: none yet) by a parameter; a value of NULL leaves it as it
  * is, but never NULL. The caller frees *query. */
 int sw_cli_query_add(char **query, const char *name, const char *value, struct sw_err *err);
-/* Parameter values: escapes what cannot stand in a query. NULL: out of memory; the caller frees. */
-char *sw_cli_escape(const char *text);
 
 /* A table: cells are added row by row, columns are as wide as they need. */
 struct sw_cli_column {

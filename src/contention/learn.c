@@ -84,7 +84,7 @@ static int spell(const struct sw_learn *learn, const char *model, char name[SW_L
 	return 0;
 }
 
-int sw_learn_set_of(const struct sw_learn *learn, const struct sw_learn_case *about, struct sw_learn_set *ret_set, struct sw_err *err)
+static int set_of(const struct sw_learn *learn, const struct sw_learn_case *about, struct sw_learn_set *ret_set, struct sw_err *err)
 {
 	if (about->count < 2 || about->count > SW_LEARN_JOBS_MAX || about->which >= about->count || about->way >= SW_WAY_COUNT) {
 		sw_err_set(err, SW_EINPUT, "cannot learn a slowdown of %zu jobs", about->count);
@@ -190,7 +190,7 @@ static struct sw_learn_observation *observation_of(struct sw_learn *learn, const
 int sw_learn_add(struct sw_learn *learn, const struct sw_learn_case *about, int64_t slow_milli, uint32_t samples, struct sw_err *err)
 {
 	struct sw_learn_set set;
-	int r = sw_learn_set_of(learn, about, &set, err);
+	int r = set_of(learn, about, &set, err);
 	if (r < 0)
 		return r;
 	if (samples == 0 || slow_milli < SW_LEARN_LEAST_MILLI || slow_milli > SW_PREDICT_SLOWEST_MILLI) {
@@ -272,7 +272,7 @@ void sw_learn_ask(struct sw_learn *learn, const struct sw_learn_case *about, str
 	struct sw_learn_answer answer = {0};
 	struct sw_learn_set set;
 	ask_profiles(learn, about, &answer);
-	if (sw_learn_set_of(learn, about, &set, NULL) == 0) {
+	if (set_of(learn, about, &set, NULL) == 0) {
 		struct sw_learn_fit *fit = &learn->fits[set.kind];
 		if (fit->stale)
 			sw_learn_refit(learn, set.kind);

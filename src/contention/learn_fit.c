@@ -26,7 +26,7 @@
 
 /* For the range that slowdowns have; exact to the last digits, and the same everywhere
  * because it is only + - * /. */
-double sw_learn_ln(double value)
+static double log_of(double value)
 {
 	double twos = 0;
 	while (value > 1.5) {
@@ -106,7 +106,7 @@ static void write_row(const struct sw_learn *learn, const struct sw_learn_fit *f
 			use_milli[r] += other->use_milli[r];
 	}
 	row[0] = 1;
-	row[1] = sw_learn_ln(prior_milli / 1000.0);
+	row[1] = log_of(prior_milli / 1000.0);
 	row[2] = busy_of(job) / 1000.0 * at_most_one(busy_milli / 1000.0);
 	for (int r = 0; r < SW_USE_COUNT; r++)
 		row[3 + r] = job->use_milli[r] / 1000.0 * at_most_one(use_milli[r] / 1000.0);
@@ -208,7 +208,7 @@ static void prepare(struct sw_learn *learn, struct work *work)
 		uint32_t prior_milli = sw_learn_prior(learn, &work->seen[i].set).slow_milli;
 		write_row(learn, work->fit, &work->seen[i].set, prior_milli, learn->rows[i]);
 		work->weight[i] = worth / (worth + 1);
-		work->measured[i] = sw_learn_ln((double)sw_learn_median(&work->seen[i]) / prior_milli);
+		work->measured[i] = log_of((double)sw_learn_median(&work->seen[i]) / prior_milli);
 		take_in(work, i, 0);
 	}
 	for (uint32_t j = 0; j < work->columns; j++) {

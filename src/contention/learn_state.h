@@ -60,7 +60,6 @@ struct sw_learn {
 	double matrix[COLUMNS_MAX][COLUMNS_MAX];
 };
 
-int sw_learn_set_of(const struct sw_learn *learn, const struct sw_learn_case *about, struct sw_learn_set *ret_set, struct sw_err *err);
 int sw_learn_compare(const struct sw_learn_set *a, const struct sw_learn_set *b);
 /* Whether no model may be called so here. */
 bool sw_learn_is_odd(const char *name);
@@ -78,7 +77,6 @@ void sw_learn_refit(struct sw_learn *learn, enum kind kind);
 /* ln(slowdown / prediction) by the regression. */
 double sw_learn_correction(const struct sw_learn *learn, const struct sw_learn_set *set, uint32_t prior_milli);
 
-double sw_learn_ln(double value);
 double sw_learn_exp(double value);
 
 #endif

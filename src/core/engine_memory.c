@@ -15,7 +15,7 @@
 
 /* Room for what one decision touches: running jobs and those it starts, both bounded by
  * what the GPUs can hold. */
-int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs)
+static int reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs)
 {
 	size_t touched = 2 * (size_t)gpus * SW_GPU_RESIDENTS_MAX;
 	/* Parts: one for each GPU at the most, old and new ones side by side; and one job at a
@@ -65,7 +65,7 @@ static int reserve_jobs(struct sw_engine *engine, size_t numbers, uint32_t known
 	if (sw_bitmap_reserve(&engine->known, ids) < 0 || sw_bitmap_reserve(&engine->waiting, ids) < 0 ||
 	    sw_bitmap_reserve(&engine->running, ids) < 0 || sw_heap_make_room(&engine->alarms, ids, known) < 0 ||
 	    sw_heap_make_room(&engine->latest, ids, known) < 0 || sw_heap_make_room(&engine->leases, ids, known) < 0 ||
-	    sw_engine_reserve_scratch(engine, engine->topology->gpu_count, known) < 0)
+	    reserve_scratch(engine, engine->topology->gpu_count, known) < 0)
 		return SW_ENOMEM;
 	size_t per_job = engine->job_states_each;
 	return per_job > 0 ? sw_table_make_room(&engine->job_states, &engine->job_states_room, per_job, engine->jobs.room) : 0;
@@ -114,7 +114,7 @@ int sw_engine_reserve_node(struct sw_engine *engine, const struct sw_topology_no
 	if (r == 0)
 		r = sw_ledger_reserve_node(&engine->empty, shape);
 	if (r == 0)
-		r = sw_engine_reserve_scratch(engine, engine->topology->gpu_count + shape->gpus, (uint32_t)jobs);
+		r = reserve_scratch(engine, engine->topology->gpu_count + shape->gpus, (uint32_t)jobs);
 	if (r == 0)
 		r = sw_engine_reserve_node_states(engine, engine->topology->node_count + 1);
 	return r;

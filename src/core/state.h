@@ -246,8 +246,6 @@ static inline bool sw_engine_knows(const struct sw_engine *engine, uint32_t id)
 }
 
 /* ---- memory (engine_memory.c) */
-/* For what one decision touches on so many GPUs, of so many jobs. */
-int sw_engine_reserve_scratch(struct sw_engine *engine, uint32_t gpus, uint32_t jobs);
 /* Memory for `count` more jobs, all of it, before anything happens. */
 int sw_engine_reserve(struct sw_engine *engine, size_t count);
 /* For one more node of this shape, `jobs` jobs being known then; for a node that becomes

@@ -107,7 +107,9 @@ static void end_run(struct plain *plain)
 	plain->length = 0;
 }
 
-void sw_failure_plain(const char *expression, char *ret_plain, size_t size)
+/* The longest run of plain characters that every match of the extended expression holds; "" if
+ * there is none. `size` bytes at most. */
+static void find_plain(const char *expression, char *ret_plain, size_t size)
 {
 	struct plain plain = {.length = 0};
 	const char *at = expression;
@@ -180,7 +182,7 @@ static int add_pattern(struct sw_failure_table *table, const struct sw_yaml_node
 	int r = sw_yaml_value(node, &field, &expression, err);
 	if (r < 0)
 		return r;
-	sw_failure_plain(expression, plain, sizeof plain);
+	find_plain(expression, plain, sizeof plain);
 	if (strlen(plain) < PLAIN_LENGTH_MIN)
 		return sw_yaml_fail(
 			node, err,

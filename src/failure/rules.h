@@ -29,8 +29,4 @@ struct sw_failure_table {
 	uint32_t unknown;			    /* the rule without signatures */
 };
 
-/* The longest run of plain characters that every match of the extended expression holds; "" if
- * there is none. `size` bytes at most. */
-void sw_failure_plain(const char *expression, char *ret_plain, size_t size);
-
 #endif

@@ -28,8 +28,6 @@ struct sw_bigbrain_place {
 	uint64_t room_bytes; /* on all of them */
 };
 
-/* What this job uses of a GPU: half where it is not known. */
-uint32_t sw_bigbrain_use(const struct sw_job *job);
 /* How much work is left: where it is not known, as much as it has done. */
 sw_ns sw_bigbrain_left(const struct sw_view *view, const struct sw_job *job);
 /* `left` of work at this step time (thousandths of that alone); stops at SW_TIME_NEVER. */

@@ -18,7 +18,8 @@ static uint64_t param(const struct sw_view *view, size_t index)
 	return (uint64_t)sw_view_param(view, index)->number;
 }
 
-uint32_t sw_bigbrain_use(const struct sw_job *job)
+/* What this job uses of a GPU: half where it is not known. */
+static uint32_t use_of(const struct sw_job *job)
 {
 	return job->use_milli != 0 ? job->use_milli : 500;
 }
@@ -63,7 +64,7 @@ static struct gpu look(const struct sw_view *view, const struct sw_node *node, u
 			continue;
 		seen.residents++;
 		seen.whole += sw_job_split_milli(view, job) == 0;
-		seen.use_milli += sw_bigbrain_use(job);
+		seen.use_milli += use_of(job);
 	}
 	seen.room_bytes = room_whole(view, node, sw_gpu_memory_free(view, node->id, gpu), seen.residents);
 	return seen;
@@ -78,7 +79,7 @@ static uint64_t throughput_milli(const struct sw_view *view, struct sw_node_id n
 	const struct sw_job *job;
 	for (uint32_t r = 0; (job = sw_gpu_resident(view, node, gpu->gpu, r)) != NULL; r++)
 		if (job != without)
-			sum += 1000000 / (1000 + use - sw_bigbrain_use(job));
+			sum += 1000000 / (1000 + use - use_of(job));
 	return sum;
 }
 
@@ -88,8 +89,7 @@ static bool gains(const struct sw_view *view, struct sw_node_id node, const stru
 	uint64_t gain = param(view, SW_BIGBRAIN_GAIN);
 	if (gain == 0 || gpu->residents == 0)
 		return true;
-	return throughput_milli(view, node, gpu, job, sw_bigbrain_use(job)) * 1000 >=
-	       throughput_milli(view, node, gpu, job, 0) * (1000 + gain);
+	return throughput_milli(view, node, gpu, job, use_of(job)) * 1000 >= throughput_milli(view, node, gpu, job, 0) * (1000 + gain);
 }
 
 /* ---- all of them */
@@ -174,7 +174,7 @@ bool sw_bigbrain_find_split(const struct sw_view *view, const struct sw_job *job
 static sw_ns ends_in(const struct sw_view *view, const struct gpu *gpu, const struct sw_job *resident)
 {
 	uint32_t speed = sw_job_speed_milli(view, resident);
-	uint64_t step = speed > 0 ? UINT64_C(1000000) / speed : 1000 + gpu->use_milli - sw_bigbrain_use(resident);
+	uint64_t step = speed > 0 ? UINT64_C(1000000) / speed : 1000 + gpu->use_milli - use_of(resident);
 	return sw_bigbrain_takes(sw_job_remaining(view, resident), step);
 }
 
@@ -191,7 +191,7 @@ static sw_ns in_place_of_one(const struct sw_view *view, const struct sw_job *jo
 		    room_whole(view, node, free + resident->gpu_memory_bytes, gpu.residents - 1) < job->gpu_memory_bytes)
 			continue;
 		sw_ns wait = ends_in(view, &gpu, resident);
-		sw_ns takes = sw_bigbrain_takes(sw_bigbrain_left(view, job), 1000 + gpu.use_milli - sw_bigbrain_use(resident));
+		sw_ns takes = sw_bigbrain_takes(sw_bigbrain_left(view, job), 1000 + gpu.use_milli - use_of(resident));
 		if (wait == SW_TIME_NEVER || takes > SW_TIME_NEVER - wait || wait + takes >= soonest)
 			continue;
 		soonest = wait + takes;

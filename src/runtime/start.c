@@ -40,7 +40,7 @@ static void start(void)
 	sw_moves = sw_driver_can_move() && sw_attendant_start();
 }
 
-void sw_start(void)
+static void start_once(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	pthread_once(&once, start);
@@ -54,7 +54,7 @@ CUresult hook_cuInit(U flags)
 	int door = sw_page == NULL ? sw_places_enter() : -1;
 	CUresult result = sw_driver.init(flags);
 	if (result == CUDA_SUCCESS)
-		sw_start();
+		start_once();
 	sw_places_leave(door);
 	return result;
 }

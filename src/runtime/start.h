@@ -7,7 +7,6 @@
 
 #include "cuda/driver.h"
 
-void sw_start(void);
 /* Whether cuMemAlloc() is ours. */
 extern bool sw_moves;
 /* Whether it is, and yet counts only: the program gets the driver's own memory

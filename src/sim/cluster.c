@@ -76,7 +76,8 @@ int sw_cluster_build_run(struct sw_cluster_spec *spec, uint64_t racks, uint64_t 
 	return 0;
 }
 
-const char *sw_cluster_build_too_large(uint64_t racks, uint64_t nodes, uint64_t gpus)
+/* What is wrong with so many racks of so many nodes of so many GPUs; NULL: nothing. */
+static const char *too_large(uint64_t racks, uint64_t nodes, uint64_t gpus)
 {
 	/* Each factor is bounded before the product, so that nothing can wrap. */
 	if (racks == 0 || nodes == 0 || gpus == 0)
@@ -143,7 +144,7 @@ static int parse_counts(const char *text, struct sw_cluster_spec **ret_spec, str
 	if (count == 1)
 		return refuse_counts(text, "it is a single number", err);
 	uint64_t racks = count == 3 ? counts[0] : 1, nodes = counts[count - 2], gpus = counts[count - 1];
-	const char *why = sw_cluster_build_too_large(racks, nodes, gpus);
+	const char *why = too_large(racks, nodes, gpus);
 	if (why != NULL)
 		return refuse_counts(text, why, err);
 	struct sw_cluster_shape shape = {
@@ -239,7 +240,7 @@ static int parse_csv(const char *name, const char *text, size_t size, struct sw_
 	for (unsigned line = 3; at < end; line++)
 		if (take_line(at, end, &at) > 0)
 			return refuse_csv(name, line, err, "a second line of numbers; one describes the whole cluster");
-	const char *why = sw_cluster_build_too_large(numbers[0], numbers[1], numbers[2]);
+	const char *why = too_large(numbers[0], numbers[1], numbers[2]);
 	if (why == NULL && (numbers[3] > 1000000 || numbers[4] > 1000000000))
 		why = "so many cores or so much memory in one node cannot be meant";
 	if (why != NULL)

@@ -12,8 +12,6 @@ int sw_cluster_build_shape(struct sw_cluster_spec *spec, const struct sw_cluster
 /* `racks` new racks of `per_rack` nodes each; 0 racks adds the nodes to the last rack. The caller
  * has checked the bounds. */
 int sw_cluster_build_run(struct sw_cluster_spec *spec, uint64_t racks, uint64_t per_rack, uint32_t shape, struct sw_err *err);
-/* What is wrong with so many racks of so many nodes of so many GPUs; NULL: nothing. */
-const char *sw_cluster_build_too_large(uint64_t racks, uint64_t nodes, uint64_t gpus);
 
 int sw_cluster_parse_yaml(const char *name, const char *text, size_t size, struct sw_cluster_spec **ret_spec, struct sw_err *err);
 

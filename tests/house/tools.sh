@@ -84,13 +84,14 @@ tidy() {
 	mkdir -p "$tree/src/base" "$tree/docs"
 	printf '/* One. */\nstruct sw_one { int x; };\nint sw_one_of(int x);\n' >"$tree/src/base/one.h"
 	printf '#include "base/one.h"\nint sw_one_of(int x)\n{\n\treturn x > 0 ? sw_one_of(0) : 0;\n}\n' >"$tree/src/base/one.c"
-	printf '# base\n`one.h`\n' >"$tree/src/base/README.md"
+	printf '#include "base/one.h"\nstatic int none(void)\n{\n\treturn sw_one_of(0);\n}\n' >"$tree/src/base/other.c"
+	printf '# base\n`one.h`, `other.c`\n' >"$tree/src/base/README.md"
 	printf '# Tour\n`sw_one_of()` (`src/base/one.c`)\n' >"$tree/docs/tour.md"
 }
 tidy_of() { "$SW_SOURCE_DIR/tests/house/tidy" --strict "$tree"; }
 long=$(printf '%0120d' 0)
 tidy
-expect pass 'ok - tidy: 2 files' 'tidy: a clean tree passes' tidy_of
+expect pass 'ok - tidy: 3 files' 'tidy: a clean tree passes' tidy_of
 printf '/* %s */\n' "$long" >>"$tree/src/base/one.c"
 expect fail 'src/base/one.c:6: width: 126 columns; a comment has 100' 'tidy: a long comment is found' tidy_of
 tidy
@@ -112,6 +113,13 @@ printf 'int sw_two(void);\n' >>"$tree/src/base/one.h"
 printf 'int sw_two(void)\n{\n\treturn 0; // sw_two()\n}\n' >>"$tree/src/base/one.c"
 expect fail 'src/base/one.h:4: callers: sw_two() has no caller' 'tidy: a function without callers is found' tidy_of
 tidy
+rm "$tree/src/base/other.c"
+printf '# base\n`one.h`\n' >"$tree/src/base/README.md"
+expect fail 'src/base/one.h:3: callers: sw_one_of() is called in src/base/one.c only' 'tidy: so is one that should be static' tidy_of
+mkdir -p "$tree/tests/unit/base"
+printf '#include "base/one.h"\nint x = sw_one_of(0);\n' >"$tree/tests/unit/base/test_one.c"
+expect pass 'ok' 'tidy: unless a test calls it' tidy_of
+tidy
 : >"$tree/src/base/three.c"
 expect fail 'src/base/README.md:1: readme: does not name three.c' 'tidy: a file that the README leaves out is found' tidy_of
 tidy
@@ -120,6 +128,14 @@ expect fail 'src/base/README.md:3: readme: four.c is not there' 'tidy: a file th
 tidy
 printf '\n`sw_two()` (`src/base/one.c`)\n' >>"$tree/docs/tour.md"
 expect fail 'docs/tour.md:4: places: sw_two() is not in src/base/one.c' 'tidy: a function that stands elsewhere is found' tidy_of
+tidy
+mkdir -p "$tree/include/sharewell"
+printf 'int sw_two(void);\n' >"$tree/include/sharewell/policy.h"
+printf 'int none = sw_two();\n' >>"$tree/src/base/other.c"
+printf '# Policies\n' >"$tree/docs/write-a-policy.md"
+expect fail 'include/sharewell/policy.h:1: verbs: sw_two is used by no policy' 'tidy: a verb that no policy needs is found' tidy_of
+printf '| `sw_two()` | the example |\n' >>"$tree/docs/write-a-policy.md"
+expect pass 'ok' 'tidy: unless the table says what does' tidy_of
 tidy
 printf '/* Nobody calls it. */\nconst char *x = "the job who waits";\n' >>"$tree/src/base/one.c"
 expect fail 'src/base/one.c:6: words: "Nobody"' 'tidy: a thing that is called a person in a comment is found' tidy_of

@@ -92,7 +92,7 @@ static void open_files(const struct sw_logger *logger, struct output outputs[SW_
 	}
 }
 
-void sw_log_tail_add(struct sw_log_tail *tail, const char *bytes, size_t size)
+static void add_to_tail(struct sw_log_tail *tail, const char *bytes, size_t size)
 {
 	uint64_t total = atomic_load_explicit(&tail->bytes, memory_order_relaxed);
 	size_t kept = size < sizeof tail->ring ? size : sizeof tail->ring;
@@ -135,7 +135,7 @@ static bool take(struct output *output, int pipe, char *buffer, struct sw_log_ta
 	if (n <= 0)
 		return false;
 	sw_bounded_log_write(&output->log, buffer, (size_t)n);
-	sw_log_tail_add(tail, buffer, (size_t)n);
+	add_to_tail(tail, buffer, (size_t)n);
 	output->is_mid_line = buffer[n - 1] != '\n';
 	output->has_text = true;
 	output->is_binary = output->is_binary || (is_named && is_binary(buffer, (size_t)n));

@@ -26,7 +26,6 @@ struct sw_log_tail {
 	char ring[SW_FAILURE_TAIL];
 };
 
-void sw_log_tail_add(struct sw_log_tail *tail, const char *bytes, size_t size);
 /* The end of what was written, in order; returns how many bytes there are. */
 size_t sw_log_tail_copy(const struct sw_log_tail *tail, char ret_text[SW_FAILURE_TAIL]);
 
