@@ -121,12 +121,8 @@ int sw_fields_check(const char *what, const struct sw_field *fields, size_t coun
  * a table. */
 static void mend_line(char *text, size_t most)
 {
-	size_t size = strlen(text);
-	if (size > most) {
-		for (size = most; size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80;)
-			size--;
-		text[size] = '\0';
-	}
+	size_t size = sw_utf8_start(text, most);
+	text[size] = '\0';
 	for (size_t i = 0, width; i < size; i += width) {
 		width = (unsigned char)text[i] == 0xC2 && i + 1 < size ? 2 : 1;
 		if (sw_has_control(text + i, width))

@@ -9,6 +9,7 @@
 #include "api/sync.h"
 #include "api/when.h"
 #include "base/number.h"
+#include "base/text.h"
 
 static bool is_empty(const struct sw_field *field, const void *source)
 {
@@ -43,11 +44,10 @@ static void encode_texts(struct sw_json *json, const struct sw_texts *texts)
 static void encode_commas(struct sw_json *json, const char *text)
 {
 	sw_json_array(json);
-	while (text != NULL && *text != '\0') {
-		size_t size = strcspn(text, ",");
-		sw_json_string_n(json, text, size);
-		text += size + (text[size] == ',');
-	}
+	const char *word;
+	size_t size;
+	while (text != NULL && sw_text_next(&text, &word, &size))
+		sw_json_string_n(json, word, size);
 	sw_json_end_array(json);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "brain/asked.h"
 #include "brain/bulk.h"
 #include "brain/state.h"
@@ -118,13 +119,7 @@ static int take_text(char *const *items, size_t count, struct sw_record_text *re
 /* The first bytes of it, whole characters. */
 static char *cut(const char *text)
 {
-	size_t size = strlen(text);
-	if (size > HEAD) {
-		size = HEAD;
-		while (size > 0 && ((unsigned char)text[size] & 0xc0) == 0x80)
-			size--;
-	}
-	return strndup(text, size);
+	return strndup(text, sw_utf8_start(text, HEAD));
 }
 
 int sw_bulk_take(const struct sw_brain *brain, struct sw_job_request *request, struct sw_record_text texts[SW_BULKS])

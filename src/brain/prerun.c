@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "brain/prerun.h"
 #include "brain/state.h"
 
@@ -20,11 +21,7 @@ struct sw_job_request *sw_prerun_request(const struct sw_job_request *request)
 	if (first == NULL)
 		return NULL;
 	static const char suffix[] = ".prerun";
-	size_t length = strlen(first->name);
-	if (length > SW_JOB_NAME_MAX - (sizeof suffix - 1))
-		length = SW_JOB_NAME_MAX - (sizeof suffix - 1);
-	while (length > 0 && ((unsigned char)first->name[length] & 0xc0) == 0x80)
-		length--; /* not in the middle of a character */
+	size_t length = sw_utf8_start(first->name, SW_JOB_NAME_MAX - (sizeof suffix - 1));
 	char *name = NULL;
 	if (asprintf(&name, "%.*s%s", (int)length, first->name, suffix) < 0)
 		return NULL;

@@ -16,6 +16,7 @@
 #include "api/when.h"
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 /* ---- the options */
@@ -296,12 +297,11 @@ static bool is_of_the_shell(const char *name, size_t size)
 
 static bool is_in_list(const char *list, const char *name, size_t size)
 {
-	while (*list != '\0') {
-		size_t part = strcspn(list, ",");
-		if (part == size && strncmp(list, name, size) == 0)
+	const char *word;
+	size_t length;
+	while (sw_text_next(&list, &word, &length))
+		if (length == size && memcmp(word, name, size) == 0)
 			return true;
-		list += part + (list[part] == ',');
-	}
 	return false;
 }
 

@@ -11,6 +11,7 @@
 
 #include "api/job.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/job_options.h"
 #include "cli/message.h"
 
@@ -66,13 +67,13 @@ static const char *behind_kind(const char *text)
 static int read_gres(const char *text, uint64_t *ret_gpus, struct sw_err *err)
 {
 	uint64_t gpus = 0;
-	for (const char *at = text; *at != '\0';) {
-		size_t size = strcspn(at, ",");
+	const char *rest = text, *at;
+	size_t size;
+	while (sw_text_next(&rest, &at, &size)) {
 		char word[64] = "";
 		if (size >= sizeof word)
 			return wrong(err, "gres", text, "gpu:2 or gpu:KIND:2");
 		memcpy(word, at, size);
-		at += size + (at[size] == ',');
 		bool is_gpu = size >= 3 && memcmp(word, "gpu", 3) == 0 && (word[3] == ':' || word[3] == '\0');
 		if (!is_gpu)
 			continue;
@@ -159,8 +160,10 @@ static void note_kind(const char *option, const char *text)
 static void note_gres(const char *text)
 {
 	bool only_gpus = true;
-	for (const char *at = text; *at != '\0'; at += strcspn(at, ","), at += *at == ',')
-		only_gpus = only_gpus && strncmp(at, "gpu", 3) == 0 && strchr(":,", at[3]) != NULL;
+	const char *rest = text, *word;
+	size_t size;
+	while (sw_text_next(&rest, &word, &size))
+		only_gpus = only_gpus && size >= 3 && memcmp(word, "gpu", 3) == 0 && (size == 3 || word[3] == ':');
 	if (!only_gpus)
 		sw_cli_print_note("of generic resources only GPUs are known here; the rest of '--gres %.60s' is ignored", text);
 	else

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "cli/catalogue.h"
 #include "cli/connect.h"
 #include "cli/live.h"
@@ -60,13 +61,13 @@ static int load_file(const struct sw_cli_sim_values *values, struct sw_cli_study
 
 static bool is_named(const struct sw_cli_texts *lists, const char *policy)
 {
-	size_t length = strlen(policy);
-	for (size_t i = 0; i < lists->count; i++)
-		for (const char *at = lists->items[i]; *at != '\0'; at += strcspn(at, ","), at += *at == ',') {
-			size_t size = strcspn(at, ",");
-			if ((size == length && memcmp(at, policy, size) == 0) || (size == 3 && memcmp(at, "all", size) == 0))
+	size_t length = strlen(policy), size;
+	for (size_t i = 0; i < lists->count; i++) {
+		const char *rest = lists->items[i], *word;
+		while (sw_text_next(&rest, &word, &size))
+			if ((size == length && memcmp(word, policy, size) == 0) || (size == 3 && memcmp(word, "all", size) == 0))
 				return true;
-		}
+	}
 	return false;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "cli/connect.h"
 #include "cli/live.h"
 #include "cli/message.h"
@@ -20,14 +21,18 @@ struct values {
 static int make_body(const char *list, json_t **ret_body, struct sw_err *err)
 {
 	SW_JSON *body = json_object(), *gpus = json_array();
-	for (const char *at = list; at != NULL; at = strchr(at, ',') != NULL ? strchr(at, ',') + 1 : NULL) {
+	const char *rest = list, *word;
+	size_t size;
+	bool good = list == NULL || (list[0] != '\0' && list[strlen(list) - 1] != ',');
+	while (list != NULL && good && sw_text_next(&rest, &word, &size)) {
 		uint64_t gpu = 0;
-		if (sw_parse_u64(at, strcspn(at, ","), &gpu) < 0 || gpu >= GPUS_MAX) {
-			sw_err_set(err, SW_EINPUT, "--gpu cannot be '%.60s'", list);
-			sw_err_detail(err, "it takes the numbers of GPUs on the job's node, such as 1 or 2,3");
-			return SW_EINPUT;
-		}
+		good = sw_parse_u64(word, size, &gpu) == 0 && gpu < GPUS_MAX;
 		json_array_append_new(gpus, json_integer((json_int_t)gpu));
+	}
+	if (!good) {
+		sw_err_set(err, SW_EINPUT, "--gpu cannot be '%.60s'", list);
+		sw_err_detail(err, "it takes the numbers of GPUs on the job's node, such as 1 or 2,3");
+		return SW_EINPUT;
 	}
 	if (body == NULL || gpus == NULL || (list != NULL && json_object_set(body, "gpus", gpus) != 0))
 		return sw_err_set(err, SW_ENOMEM, "out of memory");

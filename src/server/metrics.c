@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "api/fields.h"
 #include "api/json.h"
 #include "base/number.h"
 #include "base/utf8.h"
@@ -44,20 +45,15 @@ static const char *label(const char *value, char buffer[300])
 {
 	size_t used = 0, size = strlen(value);
 	while (size > 0 && used < 290) {
-		size_t length = 1;
-		while (length < 4 && length < size && ((unsigned char)value[length] & 0xC0) == 0x80)
-			length++;
-		unsigned char first = (unsigned char)value[0];
-		bool is_control = first < 0x20 || first == 0x7F || (first == 0xC2 && length == 2 && (unsigned char)value[1] < 0xA0);
-		bool is_markup = first == '<' || first == '>' || first == '&';
-		if (!is_control && !is_markup && sw_utf8_is_valid(value, length)) {
-			if (first == '"' || first == '\\')
+		size_t length = sw_utf8_length(value, size), step = length > 0 ? length : 1;
+		if (length > 0 && !sw_has_control(value, length) && strchr("<>&", value[0]) == NULL) {
+			if (value[0] == '"' || value[0] == '\\')
 				buffer[used++] = '\\';
 			memcpy(buffer + used, value, length);
 			used += length;
 		}
-		value += length;
-		size -= length;
+		value += step;
+		size -= step;
 	}
 	buffer[used] = '\0';
 	return buffer;

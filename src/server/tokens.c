@@ -14,6 +14,7 @@
 #include "api/routes.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 #define FILE_MAX ((size_t)4 << 20)
@@ -91,12 +92,12 @@ bool sw_token_nodes_are_good(const char *nodes)
 bool sw_token_nodes_match(const char *nodes, const char *name)
 {
 	char pattern[SW_TOKEN_NODES_MAX + 1];
-	for (const char *at = nodes; *at != '\0';) {
-		size_t size = strcspn(at, ",");
-		snprintf(pattern, sizeof pattern, "%.*s", (int)size, at);
+	const char *word;
+	size_t size;
+	while (sw_text_next(&nodes, &word, &size)) {
+		snprintf(pattern, sizeof pattern, "%.*s", (int)size, word);
 		if (fnmatch(pattern, name, 0) == 0)
 			return true;
-		at += size + (at[size] == ',');
 	}
 	return false;
 }
