@@ -1,5 +1,6 @@
 /* Agents: what they say becomes records, what the engine wants of their nodes becomes answers.
  * And time: what is due. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -337,6 +338,7 @@ static int hear(struct sw_brain *brain, sw_ns now, const struct sw_sync *sync, s
 			       sw_brain_check_node(brain, sync->node, sync->inventory->gpu_count, false, NULL) == 0;
 		return begins ? record_node(brain, sync, changed, records, err) : 0;
 	}
+	assert(hearing->at <= sync->run_count);
 	for (; r == 0 && hearing->at < sync->run_count && records->count < most; hearing->at++)
 		r = hear_run(brain, node, &sync->runs[hearing->at], sync->have == node->version, records, err);
 	if (r < 0)
@@ -445,6 +447,7 @@ static int make_order(const struct sw_brain *brain, struct answer *answer, uint6
 {
 	const struct sw_live *live = &brain->jobs.items[job - 1];
 	const struct sw_job *engine_job = sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)(job - 1)});
+	assert(engine_job != NULL);
 	const struct sw_run_facts facts = {
 		.job = job,
 		.array_first = sw_array_first(brain, job),
@@ -506,6 +509,7 @@ static int want_run(const struct sw_brain *brain, struct answer *answer, const s
 		    const struct sw_run *run, bool is_known)
 {
 	const struct sw_live *live = &brain->jobs.items[id];
+	assert(answer->message.want_count < node->jobs.count); /* one for each of them */
 	struct sw_want *want = &answer->message.wants[answer->message.want_count++];
 	bool suspended = sw_brain_is_suspended(brain, live);
 	*want = (struct sw_want){.id = {id + 1, live->epoch}, .want = suspended ? SW_WANT_SUSPEND : SW_WANT_RUN, .grace_ms = -1};
@@ -536,6 +540,7 @@ static int want_runs(const struct sw_brain *brain, struct answer *answer, const 
 		uint32_t id = node->jobs.items[j];
 		const struct sw_live *live = &brain->jobs.items[id];
 		const struct sw_run *run = sw_brain_run_on(live, (uint32_t)(node - brain->nodes.items));
+		assert(run != NULL);
 		if (live->ghosts > 0)
 			continue; /* the run before this one may still be alive */
 		if (run->heard == SW_HEARD_EXITED)

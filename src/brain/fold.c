@@ -1,4 +1,5 @@
 /* The fold: journal records applied to the state, one by one. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,7 @@ static int keep_key(struct sw_brain *brain, json_t *body, uint64_t first)
 	json_int_t digest = 0, count = 1;
 	if (json_unpack(body, "{s?s, s?I, s?I}", "key", &text, "digest", &digest, "count", &count) != 0 || text == NULL)
 		return 0;
+	assert(first > 0 && first <= brain->jobs.count);
 	const struct sw_live *live = &brain->jobs.items[first - 1];
 	const struct sw_key key = {
 		.digest = (uint64_t)digest, .first = first, .at = brain->now, .uid = live->uid, .count = (uint32_t)count};
@@ -278,6 +280,8 @@ static int add_job(struct sw_brain *brain, uint32_t uid, uint32_t gid, const str
 		sw_brain_warn_model(brain, live, request);
 	struct sw_job_spec spec = sw_brain_spec(brain, request, tenant, live->depend_count > 0);
 	int r = step_one(brain, (struct sw_event){.kind = SW_EV_SUBMIT, .spec = &spec}, err);
+	/* Both number jobs as they come. */
+	assert(r < 0 || sw_engine_job(brain->engine, (struct sw_job_id){(uint32_t)brain->jobs.count - 1}) != NULL);
 	return r < 0 ? r : sw_depends_judge(brain, (uint32_t)brain->jobs.count - 1, err);
 }
 
@@ -486,6 +490,7 @@ int sw_brain_lose_suspended(struct sw_brain *brain, uint32_t id, struct sw_err *
 	uint32_t epoch = live->epoch;
 	if (sw_brain_drop_runs(brain, id) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	assert(live->run_count == 0);
 	int r = step_one(brain, (struct sw_event){.kind = SW_EV_FAIL, .job = {id}, .epoch = epoch, .left_ns = -1, .verdict = SW_FAIL_FREE},
 			 err);
 	if (r < 0 || sw_engine_job(brain->engine, (struct sw_job_id){id})->state <= SW_JOB_RUNNING)
@@ -550,6 +555,7 @@ static int hear_report(struct sw_brain *brain, struct sw_brain_node *node, struc
 	struct sw_live *live = sw_brain_live(brain, report->job);
 	uint32_t id = (uint32_t)(report->job - 1);
 	int r = 0;
+	assert(live != NULL && live->epoch == report->epoch);
 	switch (report->state) {
 	case SW_REPORT_OFF:
 		run->off = run->frees = sw_brain_is_suspended(brain, live) && live->deep;

@@ -12,6 +12,7 @@
  *     (but always one may be);
  *  3. every list has a bound; the oldest entry goes.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,6 +177,7 @@ static bool may_close(const struct sw_brain *brain)
 /* Counts a failure against the node; true: that was one too many, and it is to be closed. */
 static bool blame_node(struct sw_brain *brain, uint32_t job, const struct sw_cause *cause)
 {
+	assert(cause->node < brain->nodes.count);
 	struct sw_brain_node *node = &brain->nodes.items[cause->node];
 	if (cause->layer != SW_LAYER_INFRASTRUCTURE || cause->action != SW_ACTION_ELSEWHERE || cause->free)
 		return false;
@@ -235,6 +237,7 @@ static struct sw_failure_decision decide(struct sw_brain *brain, uint32_t id)
 	struct sw_live *live = &brain->jobs.items[id];
 	struct sw_trouble *trouble = live->trouble;
 	const struct sw_job *job = sw_engine_job(brain->engine, (struct sw_job_id){id});
+	assert(trouble != NULL && job != NULL);
 	uint64_t name = hash_name(trouble->cause.name);
 	size_t slot = slot_of(trouble->classes, trouble->class_tries, SW_TROUBLES_KEPT, name);
 	uint32_t tried = trouble->class_tries[slot] > 0 && trouble->classes[slot] == name ? trouble->class_tries[slot] : 0;
@@ -317,6 +320,7 @@ static int follow(struct sw_brain *brain, uint32_t id, uint32_t epoch, const str
 	}
 	if (blame_node(brain, id, &trouble->cause))
 		events[count++] = (struct sw_event){.kind = SW_EV_NODE_CLOSE, .node = {trouble->cause.node}};
+	assert(count <= sizeof events / sizeof events[0]);
 	return sw_brain_step(brain, events, count, err);
 }
 
@@ -370,6 +374,7 @@ int sw_brain_end_run(struct sw_brain *brain, uint32_t id, bool interrupted, stru
 	int r = sw_brain_drop_runs(brain, id);
 	if (r < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory");
+	assert(live->run_count == 0 && (live->trouble == NULL || !live->trouble->pending));
 	if (ok) {
 		forgive(brain, live);
 		const struct sw_event event = {.kind = SW_EV_FINISH, .job = {id}, .epoch = epoch, .left_ns = -1};

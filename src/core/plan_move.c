@@ -28,6 +28,7 @@ static enum sw_answer move(struct sw_plan *plan, struct sw_core_job *job, uint32
 	struct sw_engine *engine = plan->engine;
 	struct sw_core_job held = *job;
 	uint32_t parts;
+	assert(job->seen.state == SW_JOB_RUNNING && job->parts != SW_NO_PART);
 	if (job->split_milli != 0)
 		return SW_NO_ROOM;
 	const struct sw_plan_entry *entry = sw_plan_touch(plan, job);

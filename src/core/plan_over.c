@@ -4,6 +4,8 @@
  * The class that a job has for one run is in `seen.job_class` while it runs; a job that waits has
  * the one that it asked for.
  */
+#include <assert.h>
+
 #include "core/state.h"
 
 /* Whether the job holds some of the node's CPUs or host memory. */
@@ -76,6 +78,7 @@ static enum sw_answer clear_the_way(struct sw_plan *plan, uint32_t parts, struct
 			answer = sw_plan_may_stop(engine, other);
 		} else {
 			*slot = other->seen.id.v;
+			assert(other->seen.job_class == SW_CLASS_OPPORTUNISTIC);
 			sw_plan_lift(plan, other);
 			/* Its run may hold memory of an earlier part now. */
 			p = other->stands != SW_NO_PART ? parts : p;
@@ -157,6 +160,7 @@ static bool upgrade_in_place(struct sw_plan *plan, struct sw_core_job *job, stru
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	struct sw_share wanted = old;
 	wanted.guaranteed = true;
+	assert(job->seen.state == SW_JOB_RUNNING && !old.guaranteed);
 	if (!sw_ledger_could_guarantee(ledger, job->parts, old.compute_milli))
 		return false;
 	sw_ledger_give(ledger, job->parts, old);

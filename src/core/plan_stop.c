@@ -3,6 +3,8 @@
  * A job that is paused runs, on its GPUs, and holds less of them: sw_share_of() says what. It
  * goes on once it is lifted, even if it is put back.
  */
+#include <assert.h>
+
 #include "core/state.h"
 
 /* The quantum; and for a job that was preempted often, so long that most of its time goes into
@@ -84,6 +86,7 @@ static enum sw_answer preempt(struct sw_plan *plan, struct sw_core_job *job)
 /* Changes what it holds with it; false, and nothing happens, where others hold the rest. */
 static bool set_paused(struct sw_plan *plan, struct sw_core_job *job, bool paused)
 {
+	assert(job->seen.state == SW_JOB_RUNNING && job->seen.paused != paused);
 	struct sw_ledger *ledger = &plan->engine->ledger;
 	struct sw_share old = sw_share_of(&job->seen);
 	struct sw_job wanted = job->seen;

@@ -1,5 +1,6 @@
 #include "share/page.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -292,12 +293,15 @@ static long futex(_Atomic uint32_t *word, int operation, uint32_t value, const s
 
 static off_t place_of(const struct sw_share_page *page, const void *field)
 {
-	return (const char *)field - (const char *)page->shared;
+	off_t place = (const char *)field - (const char *)page->shared;
+	assert(place >= 0 && place < (off_t)sizeof *page->shared);
+	return place;
 }
 
 /* Where the processes wait for this word. */
 static _Atomic uint32_t *futex_of(const struct sw_share_page *page, _Atomic uint32_t *word)
 {
+	assert(place_of(page, word) < (off_t)HEAD_BYTES);
 	return page->head == NULL ? word : (_Atomic uint32_t *)(void *)(page->head + place_of(page, word));
 }
 
@@ -305,6 +309,7 @@ static _Atomic uint32_t *futex_of(const struct sw_share_page *page, _Atomic uint
  * aligned word in one piece. */
 static void carry(const struct sw_share_page *page, const void *field, size_t size)
 {
+	assert(size <= sizeof *page->shared - (size_t)place_of(page, field));
 	if (page->head != NULL)
 		(void)!pwrite(page->fd, field, size, place_of(page, field));
 }
@@ -426,6 +431,7 @@ bool sw_share_page_keep(struct sw_share_page *page)
 static bool strike_out(struct sw_share_page *page, uint32_t number)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1 + (off_t)number, .l_len = 1};
+	assert(number < SW_PAGE_SLOTS);
 	if (fcntl(page->fd, F_OFD_SETLK, &lock) != 0)
 		return false;
 	struct sw_page_slot *slot = &page->shared->slots[number];
