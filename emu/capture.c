@@ -1,4 +1,4 @@
-/* Captures. A capture begins in one stream and spreads to others by events; it ends in the stream
+/* Captures. A capture begins in one stream and spreads to others by events. It ends in the stream
  * it began in, to which all others must have returned. */
 #include "capture.h"
 

@@ -1,8 +1,8 @@
-/* Checkpoints of other processes. Every process has a thread that waits for wishes in its place
- * in the shared file and does them: stop at the next call and finish what was put in (lock),
- * give the GPU memory back (checkpoint), take it again, maybe on other GPUs (restore), go on
- * (unlock). The contents stay where they are, in the machine's memory; that they went there is
- * a matter of time only.
+/* Checkpoints of other processes. Every process has a thread that waits for wishes in its place in
+ * the shared file and does them. A wish is to stop at the next call and finish what was put in
+ * (lock), or to give the GPU memory back (checkpoint). Others are to take it again, maybe on other
+ * GPUs (restore), and to go on (unlock). The contents stay where they are, in the machine's memory;
+ * that they went there is a matter of time only.
  *
  * 1. One wish at a time: its writer takes the place with a compare-and-exchange,
  *    the thread empties it.

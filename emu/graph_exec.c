@@ -235,7 +235,7 @@ static bool has(const struct emu_plan *plan, enum emu_work_kind kind, uint64_t a
 }
 
 /* One step's memory is there from now on. What the last launch left of it is freed first where the
- * graph does that by itself; since it is mapped twice then, it stays where it is. */
+ * graph does that by itself. Since it is mapped twice then, it stays where it is. */
 static CUresult map_one(const struct emu_plan *plan, uint64_t address, bool again, struct emu_stream *stream)
 {
 	bool left = false;

@@ -67,8 +67,9 @@ CUresult emu_graph_reserve(int gpu, uint64_t bytes, uint64_t *ret_address);
 void emu_graph_hold(uint64_t address);
 void emu_graph_unreserve(uint64_t address);
 bool emu_graph_owns(uint64_t address);
-/* For a launch. One that `leaves` it, for the program to free, cannot be while it is left from the
- * last one, except `again`: then that is to be freed first, which `*ret_was_left` says. */
+/* For a launch. One that `leaves` it, for the program to free, cannot be launched while it is left
+ * from the last one. With `again` it can: then that is to be freed first, which `*ret_was_left`
+ * says. */
 CUresult emu_graph_map(uint64_t address, bool leaves, bool again, bool *ret_was_left);
 void emu_graph_unmap(uint64_t address);
 /* A thread is about to free what a launch left; false: none has, or another does. */

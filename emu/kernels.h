@@ -44,7 +44,7 @@ struct emu_run {
 	uint64_t time_ns;
 };
 
-/* Does the operation on memory of `gpu` and says how long it takes there; the memory stays in use
+/* Does the operation on memory of `gpu` and says how long it takes there. The memory stays in use
  * until the end, which fails if it changed hands. */
 CUresult emu_kernel_begin(const struct emu_kernel *kernel, const unsigned char *arguments, int gpu, struct emu_run *ret_run);
 CUresult emu_kernel_end(struct emu_run *run);

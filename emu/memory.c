@@ -1,6 +1,6 @@
 /* Physical memory: pieces of one sparse file per process, or a file each when others may import
- * them. Pages that were never touched cost nothing, and a piece's place is never used twice, so
- * that a process that still looks at a freed piece sees zeros and nothing of its successor. */
+ * them. Pages that were never touched cost nothing, and a piece's place is never used twice. So a
+ * process that still looks at a freed piece sees zeros and nothing of its successor. */
 #include "memory.h"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* Device memory and the addresses it is seen at.
  *
- * 1. A range is a piece of address space: reserved by the program, or made for an allocation.
- *    The program's own view of device memory cannot be touched by the host (no access, as on
- *    a real GPU); the emulator sees it through a second view. Host memory that the GPU may
- *    use is seen in one place.
+ * 1. A range is a piece of address space: reserved by the program, or made for an allocation. The
+ *    program's own view of device memory cannot be touched by the host (no access, as on a real
+ *    GPU). The emulator sees it through a second view. Host memory that the GPU may use is seen in
+ *    one place.
  * 2. What is accessible is what the table says, never what the pages say: an access without a
  *    mapping is an error code.
  * 3. Work pins the range it uses. A mapping that was changed before the work ended makes the work

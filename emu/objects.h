@@ -1,6 +1,6 @@
-/* What a handle of the driver stands for. A handle is the address of an object; it is good as
- * long as the object is in the table of live ones, so that a stale or invented handle is an error
- * code and never a crash.
+/* What a handle of the driver stands for. A handle is the address of an object. It is good as long
+ * as the object is in the table of live ones. So a stale or invented handle is an error code and
+ * never a crash.
  *
  * 1. An object is freed when its last reference goes. The table holds one reference.
  * 2. `emu_get` gives a reference, or NULL when there is no live object of that kind at that

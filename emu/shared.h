@@ -6,10 +6,10 @@
  * 2. A process is its pid and its start time; a process that needs room, a place or the figures
  *    removes the dead first. Nothing waits for a dead one.
  * 3. `used` of a GPU is the sum of what its processes use.
- * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up all
- *    others. So the system is asked about processes before the lock of the slots is taken, figures
- *    are read without it, and no process sleeps in its queue, where a sleeper that is stopped would
- *    get the call that was for the next one.
+ * 4. A process can be stopped anywhere, and one that is stopped below a lock holds up all others.
+ *    So the system is asked about processes before the lock of the slots is taken, and figures are
+ *    read without it. No process sleeps in its queue: a sleeper that is stopped would get the call
+ *    that was for the next one.
  */
 #ifndef EMU_SHARED_H
 #define EMU_SHARED_H

@@ -1,4 +1,4 @@
-/* Alarms of jobs. Slack lets the engine wait for an event that comes anyway: so one heap says what
+/* Alarms of jobs. Slack lets the engine wait for an event that comes anyway. So one heap says what
  * rings by now, another when the engine must wake at the latest.
  *
  * Invariant: both heaps hold the same jobs; a job's place in `latest` is its place in `alarms`

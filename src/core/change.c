@@ -1,7 +1,7 @@
 /* Changes to a job that does not run: its GPU memory, and the node that it keeps off.
  *
- * A job keeps off a node only while it has a place elsewhere: on the nodes that are up and open, if
- * they were empty but for GPUs that are shut. */
+ * A job keeps off a node only while it has a place elsewhere. That is a place on the nodes that are
+ * up and open, if they were empty but for GPUs that are shut. */
 #include "core/state.h"
 
 /* Whether the job, as it is now, has a place on the nodes that are up and open, were they empty. */

@@ -117,8 +117,8 @@ static int submit(struct sw_engine *engine, const struct sw_job_spec *spec)
 	return 0;
 }
 
-/* A change of policy or a new node (which may be larger than what the placement rule took for a
- * node) can leave jobs without any place that suits, to wait for ever. Those that have run, or that
+/* A change of policy or a new node can leave jobs without any place that suits, to wait for ever. A
+ * new node may be larger than what the placement rule took for a node. Those that have run, or that
  * the policy is not to blame for, may then go anywhere; others are refused. */
 int sw_engine_recheck(struct sw_engine *engine, bool may_refuse)
 {

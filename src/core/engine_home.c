@@ -1,5 +1,5 @@
-/* Jobs that are off their GPUs and have a home: the GPUs to which they would like to come back, or
- * on which their run stands, suspended.
+/* Jobs that are off their GPUs and have a home. These are the GPUs to which they would like to come
+ * back, or on which their run stands, suspended.
  *
  * Invariants:
  *  1. a job has a home only while it does not run;

@@ -1,8 +1,8 @@
 /* The greedy decision: walk the jobs in order, let a job run that fits into what those ahead
  * left, let the others wait.
  *
- * Done plainly this costs a pass over all jobs and empties the cluster each time (rebuild() below
- * does just that, for worlds in which running jobs may be laid out anew for free). Otherwise it is
+ * Done plainly this costs a pass over all jobs and empties the cluster each time. rebuild() below
+ * does just that, for worlds in which running jobs may be laid out anew for free. Otherwise it is
  * done by repair, and the cost follows what changed. Let avail(p) be the free GPUs plus those of
  * running jobs behind p. The set of running jobs is the greedy one exactly when
  *  1. no waiting job p has avail(p) >= gpus(p), and
@@ -10,12 +10,12 @@
  * (By induction along the order: the first job where another set differs breaks 1 or 2.) Jobs of
  * one lane are alike, so only the best waiting job of each lane can break 1. We repair the first
  * break in order: start p, taking from the tail of the running jobs what is missing. Since avail
- * grows towards the front, a walk from the tail ends once it has seen as many GPUs as the largest
- * waiting job wants, however long the queues are.
+ * grows towards the front, a walk from the tail ends early. It has seen enough at as many GPUs as
+ * the largest waiting job wants, however long the queues are.
  *
  * Where the placement rule wants more than a count, the same walk lifts jobs from the tail until
- * the rule finds a spot, puts back those that still fit where they were, and gives the lane up for
- * this decision when no spot is found within LIFT_LIMIT jobs.
+ * the rule finds a spot. Then it puts back those that still fit where they were. When no spot is
+ * found within LIFT_LIMIT jobs, the lane is given up for this decision.
  */
 #include <assert.h>
 
@@ -203,9 +203,9 @@ static size_t gather(struct greedy *g)
 	return count;
 }
 
-/* Keeps the candidates of which it is open whether they are the first break: those that ask for
- * more than `avail`, have running jobs behind them still (`tail` is the last of those, NULL at
- * first) and stand before the best that was found. Returns how many. */
+/* Keeps the candidates of which it is open whether they are the first break. Those ask for more
+ * than `avail`, have running jobs behind them still, and stand before the best that was found.
+ * `tail` is the last of these running jobs, NULL at first. Returns how many. */
 static size_t weed(struct greedy *g, size_t count, int64_t avail, const struct sw_rank *tail, bool *found)
 {
 	struct sw_candidate *candidates = g->engine->order.candidates.items;
@@ -377,7 +377,7 @@ static void drop(struct greedy *g, uint32_t id)
 }
 
 /* Whether the free GPUs and those of as many running jobs behind it as may be lifted would be
- * enough: mostly they are not, and lifting them to see costs much more. */
+ * enough. Mostly they are not, and lifting them to see costs much more. */
 static bool could_fit(struct greedy *g, const struct sw_candidate *wanted)
 {
 	int64_t avail = free_gpus(g);

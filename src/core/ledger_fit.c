@@ -67,8 +67,8 @@ bool sw_ledger_host_fits(const struct sw_ledger *ledger, uint32_t parts)
 
 /* ---- all of it */
 
-/* Whether a newcomer would have host memory for up to so many of the part's GPUs once the leaver,
- * whose part it is, has left them. */
+/* Whether a newcomer would have host memory for up to so many of the part's GPUs. The part is that
+ * of the leaver, once it has left them. */
 static bool host_would_fit(const struct sw_ledger *ledger, const struct sw_part *part, struct sw_share leaver, struct sw_share share,
 			   uint32_t gpus)
 {

@@ -1,4 +1,4 @@
-/* Taking and giving back, by jobs that run and by runs that stand suspended; and looking at the
+/* Taking and giving back, by jobs that run and by runs that stand suspended. Also looking at the
  * cluster as if some of them held nothing.
  *
  * Invariants: numbered in ledger.h. What is taken for a share is given back for the same share.

@@ -20,8 +20,9 @@ void sw_spot_clear(struct sw_spot *spot)
 	spot->serial = ++spot->ledger->spot_serial;
 }
 
-/* Picks `count` of the free GPUs: those that are no home if they are enough; from the link group
- * that fits tightest if one is enough, else the lowest ones. As few homes as there must be. */
+/* Picks `count` of the free GPUs: those that are no home, if they are enough. They are from the
+ * link group that fits tightest if one is enough, else the lowest ones. As few homes as there must
+ * be. */
 static uint64_t pick_gpus(const struct sw_topology_node *shape, uint64_t free, uint64_t homes, uint32_t count)
 {
 	uint32_t group = shape->link_group;

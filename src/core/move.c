@@ -1,21 +1,21 @@
 /* Moves of a run to other GPUs of its node, in the same processes.
  *
  * The job holds its new GPUs at once, so that no other job comes there. Until its driver says that
- * it is there, its run still has the GPUs that it leaves: they are free to the ledger, but a job
+ * it is there, its run still has the GPUs that it leaves. They are free to the ledger, but a job
  * that is given them begins only once they are left. A run that cannot go stays where it is: jobs
  * that were given those GPUs in the meantime wait again. Where it cannot have them back, or they
  * are dead, it begins anew on those to which it was to go.
  *
  * Invariants (sw_engine_validate() checks them):
- *  1. a run that is on its way is the only part of its job, has begun, and goes to as many other
- *     GPUs of its node; it may have been suspended since;
+ *  1. a run that is on its way is the only part of its job, and has begun. It goes to as many other
+ *     GPUs of its node, and may have been suspended since;
  *  2. there is no move of a run that is on its way, and none to GPUs that a run still has to leave.
  */
 #include <assert.h>
 
 #include "core/state.h"
 
-/* A run that could not go is not moved by a policy for so long: it stands still for each try, and
+/* A run that could not go is not moved by a policy for so long. It stands still for each try, and
  * what kept it may be over then. */
 #define PAUSE_NS (600 * INT64_C(1000000000))
 
@@ -240,8 +240,8 @@ void sw_move_lose(struct sw_engine *engine, struct sw_core_job *job)
 }
 
 /* Jobs that were given these GPUs of the node since the run began to leave them wait again. Those
- * that were there before stay, whatever became of them since; and those that have begun, beside one
- * that is suspended or against their owner's word. */
+ * that were there before stay, whatever became of them since. So do those that have begun, beside
+ * one that is suspended or against their owner's word. */
 static void send_away(struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, uint64_t mask)
 {
 	for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {

@@ -4,10 +4,10 @@
  * Not here: which jobs run (greedy.c).
  *
  * The place of a job among jobs with equal keys is its stamp. Stamps imitate one list, sorted
- * stably at every decision, in which new jobs join at the end (SW_TIES_WAITING_FIRST), or which is
- * split at every decision into those that run and those that do not (SW_TIES_RUNNING_FIRST).
- * Because keys of running jobs fall at one speed within a lane, two jobs of one set keep their
- * order as time passes, and nothing needs to be sorted again.
+ * stably at every decision. New jobs join at its end (SW_TIES_WAITING_FIRST), or every decision
+ * splits it into those that run and those that do not (SW_TIES_RUNNING_FIRST). Because keys of
+ * running jobs fall at one speed within a lane, two jobs of one set keep their order as time
+ * passes. Nothing needs to be sorted again.
  */
 #include <assert.h>
 #include <stdlib.h>

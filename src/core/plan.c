@@ -2,12 +2,12 @@
  * put back.
  *
  * A wish takes effect in the ledger at once, so that the next wish sees what is left. What a job
- * was before its first wish is kept; at commit only the difference counts: a job that was lifted
- * and put back exactly where it was has not been touched at all.
+ * was before its first wish is kept, and at commit only the difference counts. A job that was
+ * lifted and put back exactly where it was has not been touched at all.
  *
- * plan_run.c leads from a wish to what makes it so: plan_place.c (a place by a rule or on a
- * node), plan_beside.c (exact GPUs, beside others), split.c (in parts), plan_over.c (over
- * opportunistic jobs), greedy.c (ahead of those behind it) and plan_move.c (from one place to
+ * plan_run.c leads from a wish to what makes it so. That is plan_place.c (a place by a rule or on a
+ * node), plan_beside.c (exact GPUs, beside others) or split.c (in parts). Else it is plan_over.c
+ * (over opportunistic jobs), greedy.c (ahead of those behind it) or plan_move.c (from one place to
  * another). plan_stop.c says what may be stopped, and plan_commit.c turns it all into commands.
  */
 #include <assert.h>

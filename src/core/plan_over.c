@@ -1,7 +1,7 @@
-/* Guaranteed jobs over opportunistic ones: a place as if those held nothing, cleared of those
- * that cannot stay, and the way of a running job from one class to the other.
+/* Guaranteed jobs over opportunistic ones: a place as if those held nothing, cleared of those that
+ * cannot stay. Also the way of a running job from one class to the other.
  *
- * The class that a job has for one run is in `seen.job_class` while it runs; a job that waits has
+ * The class that a job has for one run is in `seen.job_class` while it runs. A job that waits has
  * the one that it asked for.
  */
 #include <assert.h>

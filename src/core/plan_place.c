@@ -1,8 +1,8 @@
 /* A place for a job: where a rule says, on one node or anywhere; on whole free GPUs, and none
  * where it may not be.
  *
- * A job whose run stands where it was goes back there, whatever the rule says; others keep off
- * the homes of such runs as long as another place is as good.
+ * A job whose run stands where it was goes back there, whatever the rule says. Others keep off the
+ * homes of such runs as long as another place is as good.
  */
 #include <assert.h>
 
@@ -80,7 +80,7 @@ static void spare_homes(const struct sw_engine *engine, const struct sw_core_job
 	sw_ledger_mark_home(ledger, job->home, true);
 }
 
-/* The place is looked for first: whether a job fits must not depend on where it once was, or jobs
+/* The place is looked for first. Whether a job fits must not depend on where it once was, or jobs
  * of one lane would not be alike. */
 bool sw_plan_find(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus, struct sw_place where, uint32_t *ret_parts)
 {

@@ -31,7 +31,7 @@ static bool can_stay(const struct sw_engine *engine, uint32_t parts, uint32_t no
 	return true;
 }
 
-/* Whether a run that is on its way finds the GPUs that it leaves, should it have to stay: else it
+/* Whether a run that is on its way finds the GPUs that it leaves, should it have to stay. Else it
  * may never get to the others either. */
 static bool is_left(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, const struct sw_topology_change *change)
 {

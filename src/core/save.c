@@ -14,7 +14,7 @@
  * Invariants:
  *  1. an engine that was loaded with its conduct has the same hashes for ever after as
  *     the one that was saved;
- *  2. bytes that are cut short or changed are an error: everything that is read is checked before
+ *  2. bytes that are cut short or changed are an error. Everything that is read is checked before
  *     it is used, and the whole engine at the end.
  */
 #include "core/save.h"

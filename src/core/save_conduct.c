@@ -2,7 +2,7 @@
  * bytes. See save.c.
  *
  * Invariant: it is used only where this program would have written the same kind of bytes for the
- * same policy and terms; elsewhere the policy takes over.
+ * same policy and terms. Elsewhere the policy takes over.
  */
 #include <string.h>
 

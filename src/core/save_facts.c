@@ -327,7 +327,7 @@ static void load_home(struct sw_pack *pack, struct sw_engine *engine, struct sw_
 	sw_ledger_mark_home(&engine->ledger, job->home, true);
 }
 
-/* Runs that stand where they were, once all that runs has what it holds: of one that stands it may
+/* Runs that stand where they were, once all that runs has what it holds. Of one that stands it may
  * have turned out that it holds what others have. Host memory of those counts since format 6;
  * before that others may have it. */
 static void load_standing(struct sw_pack *pack, struct sw_engine *engine)

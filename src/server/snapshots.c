@@ -6,7 +6,7 @@
  * are read from there and go into the journal in steps, each short, with a pause after each. Where
  * no child can be had, after one that failed, and at the end, the controller makes the bytes
  * itself. The journal keeps the snapshot before as well, in case that the last one is damaged.
- * Records that both cover are removed in steps, except the last ones: watchers that come back may
+ * Records that both cover are removed in steps, except the last ones. Watchers that come back may
  * ask for them, and so may queries of the past (kept.c).
  *
  * Invariants:

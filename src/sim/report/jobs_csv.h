@@ -17,9 +17,9 @@
 /* With more than one result, a leading column `policy` tells them apart. */
 int sw_results_jobs_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err);
 
-/* What was done to them, one line per start, stop, move and end, in their order: `time`, `job_id`,
- * and `event`: start, resume (it goes on with what it had done), stop, move, end, fail (its run),
- * refuse. A job that waits for its turn on a GPU it has runs. */
+/* What was done to them, one line per start, stop, move and end, in their order: `time`, `job_id`
+ * and `event`. An event is start, resume (it goes on with what it had done), stop, move, end, fail
+ * (its run) or refuse. A job that waits for its turn on a GPU it has runs. */
 int sw_results_events_csv(FILE *out, const struct sw_result *const *results, size_t count, struct sw_err *err);
 
 #endif
