@@ -7,7 +7,7 @@
  * sw_view_random() alone. Then the same file runs live, in the simulator and over the journal, and
  * the same seed gives the same decisions.
  *
- * The shortest useful policy is an order (see src/policy/srtf.c): say which job is ahead, and the
+ * The shortest useful policy is an order (see src/policy/srtf.c). It says which job is ahead. The
  * core keeps the order, finds in time that does not grow with the queue which jobs may run, and
  * preempts the others. A policy with other ideas writes `decide` (see src/policy/chaos.c for every
  * verb). docs/write-a-policy.md builds one outside this tree.
@@ -123,17 +123,17 @@ struct sw_job {
 	uint32_t promotions; /* counted by policies through sw_count_promotion() */
 };
 
-/* Time on GPUs so far, without that in which it was paused; and the same times the GPUs held
- * (GPU-nanoseconds, stops at INT64_MAX, which is 292 GPU-years). */
+/* Time on GPUs so far, without that in which it was paused. The second is the same times the GPUs
+ * held, in GPU-nanoseconds. It stops at INT64_MAX, which is 292 GPU-years. */
 sw_ns sw_job_ran(const struct sw_view *view, const struct sw_job *job);
 sw_ns sw_job_gpu_time(const struct sw_view *view, const struct sw_job *job);
 /* Work left: the time it would still run alone on the GPUs that it asked for, in a good place.
  * SW_TIME_NEVER where it is not known. */
 sw_ns sw_job_remaining(const struct sw_view *view, const struct sw_job *job);
 /* How fast a running job gets on where it is now, in thousandths of what sw_job_remaining() counts
- * by, as its world measured it; a start or a copy that is under way counts too. Live it is the time
- * of its iterations alone against that now, by the GPU runtime. 0: it is not measured, or not yet
- * since others came to its GPUs or left. */
+ * by. Its world measures it, and a start or a copy that is under way counts too. Live it is the
+ * time of its iterations alone against that now, by the GPU runtime. 0: it is not measured, or not
+ * yet since others came to its GPUs or left. */
 uint32_t sw_job_speed_milli(const struct sw_view *view, const struct sw_job *job);
 
 /* What a stop leaves of a job's run. */
@@ -143,15 +143,15 @@ enum sw_keeping {
 	SW_KEEPS_ANYWHERE,
 };
 enum sw_keeping sw_job_keeps(const struct sw_view *view, const struct sw_job *job);
-/* Whether a plan may stop this running job: false where its owner allows no restart and the job
+/* Whether a plan may stop this running job. False where its owner allows no restart and the job
  * would not go on where it was, or that is not known yet. Its quantum is another matter. */
 bool sw_job_may_stop(const struct sw_view *view, const struct sw_job *job);
-/* The same, and the other job would have room on the GPUs of this one then: beside its
- * memory, where that stays there while it is suspended. A job whose run is suspended fits
- * only on the GPUs of that run. */
+/* The same, and the other job would have room on the GPUs of this one then. That is room beside its
+ * memory, where that stays there while it is suspended. A job whose run is suspended fits only on
+ * the GPUs of that run. */
 bool sw_job_makes_room(const struct sw_view *view, const struct sw_job *job, const struct sw_job *other);
-/* The nodes of a running job, and of a waiting one that stands where it ran those nodes: the
- * `index`-th, with its GPUs there (ret_gpus may be NULL). SW_NO_NODE: there are no more. */
+/* The nodes of a running job, and of a waiting one that stands where it ran those nodes. It gives
+ * the `index`-th, with its GPUs there (ret_gpus may be NULL). SW_NO_NODE: there are no more. */
 struct sw_node_id sw_job_node(const struct sw_view *view, const struct sw_job *job, uint32_t index, uint32_t *ret_gpus);
 /* Whether two jobs have a GPU in common, each where it runs or stands. */
 bool sw_jobs_meet(const struct sw_view *view, const struct sw_job *a, const struct sw_job *b);
@@ -285,12 +285,12 @@ uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, 
 /* Which jobs run on it, in id order: the `index`-th. NULL: there are no more. */
 const struct sw_job *sw_gpu_resident(const struct sw_view *view, struct sw_node_id node, uint32_t gpu, uint32_t index);
 
-/* GPUs for an opportunistic run of this job beside whoever is there: idle ones in index order,
- * then those that are used least (by what is known of their residents, in steps of a 32nd,
- * index order within), as long as these use less than `below_milli` of the compute and have
- * room for its memory. Of a job whose run stands where it was, the GPUs that it had, if they
- * are used so little. Returns how many nodes it filled in; 0: there are not enough, or they are
- * on more than `max` nodes. */
+/* GPUs for an opportunistic run of this job beside the jobs there. Idle GPUs come first, in index
+ * order. Then come the least used, by what is known of their residents, in steps of a 32nd and by
+ * index within a step. Left out are GPUs of which `below_milli` or more is used, or that have no
+ * room for its memory. Of a job whose run stands where it was, the GPUs that it had, if they are
+ * used so little. Returns how many nodes it filled in; 0: there are not enough, or they are on more
+ * than `max` nodes. */
 size_t sw_gpus_least_used(const struct sw_view *view, const struct sw_job *job, uint32_t below_milli, struct sw_gpus *ret_where,
 			  size_t max);
 
@@ -593,18 +593,18 @@ static inline struct sw_where sw_in_parts(const struct sw_split *split)
  * A run that is suspended where it was goes on as it was set up: SW_KEPT, if the wish has another
  * configuration.
  *
- * SW_MISUSE: fields that contradict one another (evicting for a job that is promised nothing, or
- * from exact GPUs), or a wish for which there is nothing to do. */
+ * SW_MISUSE: fields that contradict one another, or a wish for which there is nothing to do. The
+ * first is, say, evicting for a job that is promised nothing, or from exact GPUs. */
 enum sw_answer sw_plan_run(struct sw_plan *plan, const struct sw_job *job, const struct sw_wish *wish);
 
 enum sw_how {
 	/* It waits again. Whether its state is kept is the job's and the world's affair. SW_KEPT:
 	 * its owner does not allow it. */
 	SW_PREEMPT = 0,
-	/* It stands still where it is, at the end of an iteration: it keeps its floor of the memory
-	 * (see sw_job_floor()), and the rest of it and all of the compute are for others. Nothing
-	 * is copied, so this costs the same whatever the job's size. Only for policies that say so
-	 * (`pauses`), and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
+	/* It stands still where it is, at the end of an iteration. It keeps its floor of the memory
+	 * (sw_job_floor()). Other jobs get the rest, and all of the compute. Nothing is copied, so
+	 * this costs the same whatever the job's size. Only for policies that say so (`pauses`),
+	 * and not with a preemptive order. SW_NO_ROOM: it `cannot_pause`. */
 	SW_PAUSE,
 };
 
@@ -708,10 +708,10 @@ void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
  * the queue. After sw_plan_by_order(): those that it left waiting; not before it. */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
 /* The same walk over those alone that are `fresh`, for decisions in which no other can find a
- * place; whoever is not costs nothing. In one decision, one walk or the other. */
+ * place. A job that is not fresh costs nothing. In one decision, one walk or the other. */
 const struct sw_job *sw_order_next_fresh(struct sw_plan *plan);
 
-/* One alarm per job: `alarm` is called for it in the first decision at or after `due`, and there is
+/* One alarm per job. `alarm` is called for it in the first decision at or after `due`, and there is
  * one at `due + slack` at the latest. Alarms due in the same decision ring in id order. A new alarm
  * replaces the old; a job that starts, stops or ends loses its alarm. */
 void sw_alarm_set(struct sw_view *view, const struct sw_job *job, sw_ns due, sw_ns slack);
@@ -769,7 +769,7 @@ struct sw_value {
 	size_t count;
 };
 
-/* ---- the door and the news */
+/* ---- admission and news */
 
 /* What the policy makes of a job before its user hears that it is accepted. */
 enum sw_verdict {

@@ -6,12 +6,12 @@
  * the live controller, and the journal.
  *
  * Invariants (sw_engine_validate() checks them all):
- *  1. a running job holds exactly the GPUs it was started with, between its min and max, or if it
- *     is split one for each of its parts; a job that does not run holds none;
+ *  1. a running job holds exactly the GPUs it was started with, between its min and max. One that
+ *     is split holds one for each of its parts. A job that does not run holds none;
  *  2. the ledger equals what the running jobs' holdings add up to, and keeps its own invariants;
  *  3. no running job holds a GPU of a node that is down;
- *  4. every job is in exactly one of: waiting, running, held, ended; two sets list exactly the
- *     waiting and the running; only a running job is paused;
+ *  4. every job is in exactly one of: waiting, running, held, ended. Two sets list exactly the
+ *     waiting and the running. Only a running job is paused;
  *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was
  *     lowered below what they held;
  *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for
@@ -60,8 +60,8 @@ struct sw_predictor {
 	void *context;
 	/* The speeds of up to SW_RESIDENTS_MAX residents of a GPU in thousandths of alone, in their
 	 * order; false: it does not know them all. A function of its arguments and of what its
-	 * owner knows, which changes between steps alone and comes back with the engine's state:
-	 * the order of the residents does not matter. NULL: nothing is known. */
+	 * owner knows. The latter changes between steps alone and comes back with the engine's
+	 * state. The order of the residents does not matter. NULL: nothing is known. */
 	bool (*speeds)(void *context, const uint32_t *models, const bool *guaranteed, size_t count, uint32_t *ret_speed_milli);
 };
 
@@ -146,9 +146,9 @@ struct sw_engine_room {
 };
 struct sw_engine_room sw_engine_room(const struct sw_engine *engine);
 
-/* Other terms, from the next decision on. SW_EINPUT, and nothing is changed: they say
- * otherwise what a stop keeps or whether running jobs are laid out anew, which holds for
- * the life of an engine. */
+/* Other terms, from the next decision on. SW_EINPUT, and nothing is changed: they say otherwise
+ * what a stop keeps or whether running jobs are laid out anew. That holds for the life of an
+ * engine. */
 int sw_engine_set_terms(struct sw_engine *engine, const struct sw_terms *terms, struct sw_err *err);
 const struct sw_terms *sw_engine_terms(const struct sw_engine *engine);
 
@@ -160,11 +160,11 @@ int sw_engine_set_policy(struct sw_engine *engine, const struct sw_policy *polic
  * memory; between steps. An engine loaded from them goes on exactly like this one: same
  * decisions, same hashes. */
 void sw_engine_save(const struct sw_engine *engine, struct sw_pack *out);
-/* The configuration is that of the engine that was saved: the cluster comes from the bytes, and
- * the policy in charge must be `policy` with `params`, or the fall-back. Where that is not so, or
- * the bytes were written by a program that kept other things beside jobs and what they hold, those
- * are taken over as by sw_engine_set_policy(), and *ret_adopted is true. Bytes that are damaged
- * are an error (SW_EINPUT). */
+/* The configuration is that of the engine that was saved. The cluster comes from the bytes, and the
+ * policy in charge must be `policy` with `params`, or the fall-back. Where that is not so, jobs and
+ * what they hold are taken over as by sw_engine_set_policy(), and *ret_adopted is true. The same is
+ * done where the program that wrote the bytes kept other things beside these. Bytes that are
+ * damaged are an error (SW_EINPUT). */
 int sw_engine_load(const struct sw_engine_config *config, const void *bytes, size_t size, struct sw_engine **ret_engine, bool *ret_adopted,
 		   struct sw_err *err);
 
@@ -195,8 +195,8 @@ uint32_t sw_engine_parts(const struct sw_engine *engine, struct sw_job_id id);
 uint32_t sw_engine_stands(const struct sw_engine *engine, struct sw_job_id id);
 /* Of a job that runs, or whose run is suspended: whether a process of the run has begun. */
 bool sw_engine_has_begun(const struct sw_engine *engine, struct sw_job_id id);
-/* The GPUs of its one node that its run still has, on its way to those that it holds, and since
- * when its driver is to carry that out (may be NULL); 0: it is not on its way. */
+/* The GPUs of its one node that its run still has, on its way to those that it holds. Also since
+ * when its driver is to carry that out (may be NULL). 0: it is not on its way. */
 uint64_t sw_engine_leaves(const struct sw_engine *engine, struct sw_job_id id, sw_ns *ret_since);
 /* The same of all runs on the node together. */
 uint64_t sw_engine_leaving(const struct sw_engine *engine, struct sw_node_id node);
@@ -221,7 +221,8 @@ void sw_engine_adopt_run(struct sw_engine *engine, struct sw_job_id id, const st
 sw_ns sw_engine_stands_since(const struct sw_engine *engine, struct sw_job_id id);
 /* A fingerprint of all events and commands so far. */
 uint64_t sw_engine_log_hash(const struct sw_engine *engine);
-/* The same of the commands alone and their times: what was decided, whoever told the events. */
+/* The same of the commands alone and their times: what was decided, whichever driver told the
+ * events. */
 uint64_t sw_engine_command_hash(const struct sw_engine *engine);
 /* The policy in charge: the fall-back once the other was thrown out. */
 const char *sw_engine_policy(const struct sw_engine *engine);

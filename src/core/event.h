@@ -26,8 +26,8 @@ struct sw_job_spec {
 	bool is_auto;	   /* guaranteed, but rather opportunistic than waiting */
 	bool held;	   /* from the start */
 	bool cannot_pause; /* nothing would hold it */
-	/* Its processes may stand still where it ran: when it starts again it takes exactly those
-	 * GPUs if they are free, and a run that was told to stop may still finish or fail. */
+	/* Its processes may stand still where it ran. When it starts again it takes exactly those
+	 * GPUs if they are free. A run that was told to stop may still finish or fail. */
 	bool prefers_home;
 	uint8_t stop_rule; /* enum sw_stop_rule */
 	/* once a run of it is over, so is the job; what would lose its run is not done to it */
@@ -45,7 +45,7 @@ enum sw_event_kind {
 	 * left after what was lost */
 	SW_EV_FAIL,
 	SW_EV_CANCEL, /* job */
-	/* job: it stops if it runs, and does not compete until it is released; one that may not
+	/* job: it stops if it runs, and does not compete until it is released. One that may not
 	 * start anew, and whose run is lost by it, has failed */
 	SW_EV_HOLD,
 	SW_EV_RELEASE,	  /* job */
@@ -57,7 +57,7 @@ enum sw_event_kind {
 	SW_EV_NODE_CLOSE, /* node: it takes no jobs any more; those that run on it stay and are not preempted */
 	SW_EV_NODE_OPEN,  /* node */
 	/* job that neither runs nor has a home: gpu_memory_bytes from now on, and the node it keeps
-	 * off; what would leave it without a place is not done */
+	 * off. What would leave it without a place is not done */
 	SW_EV_CHANGE,
 	/* job, epoch: speed_milli is how fast the run was measured to be, against alone in a good
 	 * place; 0: not known any more */
@@ -66,8 +66,8 @@ enum sw_event_kind {
 	 * has, in the same run. Where sw_engine_move_obstacle() says no, or others hold
 	 * them, nothing is done. */
 	SW_EV_MOVE,
-	/* node, change: it has other GPUs than it had, and is up; jobs on those that are gone stop
-	 * and wait again, as where a node goes down; the others go on. With less of anything beside
+	/* node, change: it has other GPUs than it had, and is up. Jobs on those that are gone stop
+	 * and wait again, as where a node goes down. The others go on. With less of anything beside
 	 * its GPUs than before, all of them stop */
 	SW_EV_NODE_CHANGE,
 	/* node, mask: these GPUs of it, and no others, take no jobs; those that run on them
@@ -78,7 +78,7 @@ enum sw_event_kind {
 	 * `frees`: its GPU memory leaves the GPUs meanwhile. */
 	SW_EV_KEEPS,
 	/* job, epoch, where: it was suspended, and its GPU memory is on its GPUs still. Jobs that
-	 * came to them on that node since then, and do not fit beside it, wait again; but where one
+	 * came to them on that node since then, and do not fit beside it, wait again. But where one
 	 * of them has begun that may not be stopped, they all stay. Unless it is held, it goes on
 	 * where its GPUs are free. One of SW_STOP_IF_FREE is not stopped again. */
 	SW_EV_STAY,
@@ -86,8 +86,8 @@ enum sw_event_kind {
 	SW_EV_MOVED, /* job, epoch: it is on the GPUs to which it was sent, and has left the others */
 	/* job, epoch, mask: it could not leave the GPUs that it had. It has them again, also those
 	 * that are shut since; jobs that were given them in the meantime wait again. If it cannot,
-	 * or one of them is dead (mask: those of its node that are), it begins anew on those to
-	 * which it was sent; a job that may not start anew has failed. */
+	 * or one of them is dead, it begins anew on those to which it was sent. mask: those of its
+	 * node that are dead. A job that may not start anew has failed. */
 	SW_EV_UNMOVED,
 	SW_EV_ANEW,   /* job, epoch: its run is over, and the next one begins on the same GPUs */
 	SW_EV_SAMPLE, /* job, epoch, sample: what was measured of the run */

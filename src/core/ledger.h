@@ -1,16 +1,16 @@
 /* The ledger: which job holds what on which GPU. The only place where resources are counted.
  *
  * A holding is a list of parts, one per node, each a mask of GPUs with the CPUs and host memory
- * beside them; memory and compute are per GPU and the same on all GPUs of a holding. But for a job
+ * beside them. Memory and compute are per GPU and the same on all GPUs of a holding. But for a job
  * that is split: then each part is one GPU and says how much memory it holds there.
  *
- * A run that is suspended where it ran stands there: it is no resident and holds no CPUs, but keeps
+ * A run that is suspended where it ran stands there. It is no resident and holds no CPUs. It keeps
  * its host memory, and its GPU memory unless that has left the GPU.
  *
  * Invariants (re-derived from the holdings by sw_ledger_matches()):
- *  1. on every GPU, memory held by residents is at most the GPU's memory. Residents are taken
- *     in only where they fit beside what stands there; of a run that stands it may turn out
- *     later that it holds more;
+ *  1. on every GPU, memory held by residents is at most the GPU's memory. Residents are taken in
+ *     only where they fit beside what stands there. Of a run that stands it may turn out later that
+ *     it holds more;
  *  2. on every GPU, compute held by guaranteed residents is at most 1000 thousandths, and there are
  *     at most SW_GPU_RESIDENTS_MAX residents;
  *  3. CPUs and host memory held on a node are at most what the node has, those of runs that
@@ -130,8 +130,8 @@ int sw_ledger_reserve_node(struct sw_ledger *ledger, const struct sw_topology_no
 void sw_ledger_add_node(struct sw_ledger *ledger);
 
 /* The node has the shape that the topology has for it since just now, where it had so many GPUs
- * before; room was made as for one more. It is down, and no job holds or would like to come
- * back to any of its GPUs. */
+ * before. Room was made as for one more. It is down, and no job holds or would like to come back to
+ * any of its GPUs. */
 void sw_ledger_change_node(struct sw_ledger *ledger, uint32_t node, uint32_t gpus_before);
 
 /* Room for `wanted` parts in all; 0 or SW_ENOMEM. */
@@ -149,7 +149,7 @@ struct sw_spot {
 
 void sw_spot_begin(struct sw_spot *spot, struct sw_ledger *ledger, struct sw_share share);
 void sw_spot_discard(struct sw_spot *spot);
-/* Adds exactly this part, as it was held before; false when its node (of a split job: its GPU) is
+/* Adds exactly this part, as it was held before. False when its node (of a split job: its GPU) is
  * in the spot already, or out of memory. Whether it is free is for sw_ledger_fits() to say. */
 bool sw_spot_put(struct sw_spot *spot, const struct sw_part *part);
 
@@ -181,7 +181,7 @@ bool sw_ledger_is_alone(const struct sw_ledger *ledger, uint32_t parts);
 void sw_ledger_mark_home(struct sw_ledger *ledger, uint32_t parts, bool is_home);
 /* Whether some of these GPUs are a home. */
 bool sw_ledger_has_homes(const struct sw_ledger *ledger, uint32_t parts);
-/* As if a job were on every GPU that is a home: none of them is counted or found as free, for as
+/* As if a job were on every GPU that is a home. None of them is counted or found as free, for as
  * long as a place is looked for. Nothing is taken, given or marked meanwhile. */
 void sw_ledger_hide_homes(struct sw_ledger *ledger, bool on);
 /* A run that holds nothing any more stands on these parts from now on, or does not. It takes its
@@ -211,7 +211,7 @@ void sw_ledger_keep(struct sw_ledger *ledger, uint32_t parts, bool in);
 bool sw_ledger_touches_shut(const struct sw_ledger *ledger, uint32_t parts);
 bool sw_ledger_touches_closed(const struct sw_ledger *ledger, uint32_t parts);
 
-/* As if opportunistic jobs held nothing: their GPUs, CPUs and host memory are counted and found as
+/* As if opportunistic jobs held nothing. Their GPUs, CPUs and host memory are counted and found as
  * free, for as long as a place is looked for this share. But not GPUs on which it would not fit
  * beside what they leave there. Nothing is taken or given meanwhile. */
 void sw_ledger_see_through(struct sw_ledger *ledger, struct sw_share share, bool on);
@@ -220,16 +220,16 @@ uint64_t sw_ledger_gpu_memory_free(const struct sw_ledger *ledger, uint32_t gpu)
 /* Whether residents and runs that stand there hold more than it has: of one that stands that turned
  * out when others were there already. */
 bool sw_ledger_gpu_is_overdrawn(const struct sw_ledger *ledger, uint32_t gpu);
-/* Whether the share has room on this GPU beside those which job are there. */
+/* Whether the share has room on this GPU beside the jobs that are there. */
 bool sw_ledger_gpu_fits(const struct sw_ledger *ledger, uint32_t gpu, struct sw_share share);
 /* Whether the share would have room on each GPU of these parts once all residents there were
- * stopped, beside what those leave; and the host memory for up to so many GPUs, once
- * `leaver` has left the parts. */
+ * stopped, beside what those leave. Also the host memory for up to so many GPUs, once `leaver` has
+ * left the parts. */
 bool sw_ledger_would_fit(const struct sw_ledger *ledger, uint32_t parts, struct sw_share leaver, struct sw_share share, uint32_t gpus);
 /* Whether the holder of these parts, which is not guaranteed, could be. */
 bool sw_ledger_could_guarantee(const struct sw_ledger *ledger, uint32_t parts, uint32_t compute_milli);
 /* The next GPU (its number in `gpus`) that has residents and room for one more, in steps of use and
- * by number within a step; `step` and `gpu` hold the place, both 0 at first. False: there is none
+ * by number within a step. `step` and `gpu` hold the place, both 0 at first. False: there is none
  * that uses less than below_milli. */
 bool sw_ledger_next_used(const struct sw_ledger *ledger, uint32_t below_milli, uint32_t *step, uint32_t *gpu);
 

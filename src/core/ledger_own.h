@@ -10,8 +10,8 @@ static inline uint64_t sw_ledger_all_gpus(const struct sw_topology_node *node)
 	return node->gpus == 64 ? UINT64_MAX : (UINT64_C(1) << node->gpus) - 1;
 }
 
-/* What a run on so many GPUs of a node takes of its host memory: what its placement rule says, or
- * else what it asks for, at most what there is. */
+/* What a run on so many GPUs of a node takes of its host memory. That is what its placement rule
+ * says, or else what it asks for, at most what there is. */
 static inline uint64_t sw_share_host_bytes(const struct sw_topology_node *shape, uint64_t said_bytes, uint32_t gpus, struct sw_share share)
 {
 	uint64_t asked;

@@ -1,4 +1,4 @@
-/* The fields of a job as the engine is asked for it, as a table: what is told of a job that was
+/* The fields of a job as the engine is asked for it, as a table. What is told of a job that was
  * submitted once, and taken back, comes from it.
  *
  * Not in the table: the tenant and the model, whose numbers hold in one program only, and the

@@ -47,7 +47,7 @@ enum {
 	SW_MARK_FRESH = 1,  /* it waits, and was put last since the last decision */
 	SW_MARK_YIELDS = 2, /* it runs, may be stopped, and is opportunistic */
 	SW_MARK_KEEPS =
-		/* it runs, may be stopped, is guaranteed, and would go on where it was; not looked
+		/* it runs, may be stopped, is guaranteed, and would go on where it was. Not looked
 		 * for in a world in which all keep their state */
 	4,
 	/* it runs and may be stopped; looked for only where some may not, set once a

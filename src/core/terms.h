@@ -1,6 +1,6 @@
 /* The terms of a world: everything that a driver tells the engine besides events, its policy and
  * its cluster. A world file says them, and the simulator and the live controller hand on the same
- * value, so that a decision that was simulated is the one that is made.
+ * value. So a decision that was simulated is the one that is made.
  *
  * Invariants of terms that an engine takes: no time is negative, and none is
  * beyond SW_TERMS_TIME_MAX.
@@ -36,9 +36,8 @@ enum sw_sharing {
 struct sw_terms {
 	sw_ns quantum_ns; /* a running job is not preempted before it ran this long */
 	/* What a stop and a start cost a job, roughly; 0: nothing. A job that was preempted often
-	 * is protected for longer than the quantum, so that it cannot spend its life on starting:
-	 * this time after SW_PREEMPTIONS_PER_STEP preemptions, twice this after as many more, and
-	 * so on up to SW_PREEMPTION_STEPS_MAX times. */
+	 * is protected for longer. Every SW_PREEMPTIONS_PER_STEP preemptions add this time,
+	 * SW_PREEMPTION_STEPS_MAX times at most; the quantum is the least. */
 	sw_ns preemption_cost_ns;
 	/* preempted jobs can be resumed anywhere; otherwise they start anew, or stand where they
 	 * ran if their stop rule says so */
@@ -47,9 +46,10 @@ struct sw_terms {
 	bool nodes_switch;    /* the policy may switch nodes off and on */
 	bool may_grow;	      /* nodes may join: a job that is too large for those that are here waits instead of being refused */
 	bool tells_speed;     /* the world says at once how fast a job runs; one of which it says nothing runs at full speed */
-	/* Among equals, keep the places of one list that is sorted stably at every decision, also
-	 * where running jobs do not all advance at full speed. Costs a pass over all jobs at every
-	 * decision; without it, only ties between jobs of different speed may fall differently. */
+	/* Among equals, keep the places of one list that is sorted stably at every decision. So
+	 * also where running jobs do not all advance at full speed. Costs a pass over all jobs at
+	 * every decision; without it, only ties between jobs of different speed may fall
+	 * differently. */
 	bool exact_ties;
 	uint8_t moves; /* enum sw_moves */
 	/* enum sw_stop_rule of jobs whose owner said nothing. */

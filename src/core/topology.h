@@ -26,8 +26,8 @@ struct sw_topology_node {
 };
 
 #define SW_GPU_GONE UINT8_MAX
-/* A node that has other GPUs than it had: its shape now, and of each GPU that it had the number
- * that it has now, if it is still there. */
+/* A node that has other GPUs than it had: its shape now. Of each GPU that it had there is the
+ * number that it has now, if it is still there. */
 struct sw_topology_change {
 	struct sw_topology_node shape; /* its rack stays, whatever this says */
 	uint8_t to[SW_NODE_GPUS_MAX];  /* SW_GPU_GONE */
@@ -56,7 +56,7 @@ int sw_topology_new(const struct sw_topology_node *nodes, uint32_t count, struct
 /* The same with room to grow; `nodes` may be none at all. */
 int sw_topology_copy(const struct sw_topology *other, struct sw_topology **ret_topology);
 int sw_topology_new_empty(struct sw_topology **ret_topology);
-/* Makes room for one more node of this shape: 0, SW_ENOMEM, SW_ELIMIT, or SW_EINPUT for a rack that
+/* Makes room for one more node of this shape. 0, SW_ENOMEM, SW_ELIMIT, or SW_EINPUT for a rack that
  * is neither the last one nor the next. */
 int sw_topology_reserve(struct sw_topology *topology, const struct sw_topology_node *node);
 /* Adds a node for which room was made. */
