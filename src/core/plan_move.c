@@ -4,6 +4,8 @@
  * on: to other GPUs of its node. That is seen when it is put there. No later wish of the same plan
  * can change it, since it takes no GPU that another run of this plan has given up.
  */
+#include <assert.h>
+
 #include "core/state.h"
 
 /* Where it was, with what it asks for now. */

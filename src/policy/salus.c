@@ -228,11 +228,11 @@ struct pass {
 static struct seat look_for_seat(const struct pass *pass, const struct sw_job *job)
 {
 	struct seat best = {0};
-	uint32_t lanes = lanes_of(turn->view);
-	if (turn->everywhere || job->fresh)
-		return sw_salus_seat_anywhere(turn->view, job, lanes);
-	for (const struct sw_job *keeper = NULL; best.room == 0 && (keeper = sw_list_next(turn->view, DUE, keeper)) != NULL;)
-		best = sw_salus_seat(turn->view, job, link_of(keeper), lanes);
+	uint32_t lanes = lanes_of(pass->view);
+	if (pass->everywhere || job->fresh)
+		return sw_salus_seat_anywhere(pass->view, job, lanes);
+	for (const struct sw_job *keeper = NULL; best.room == 0 && (keeper = sw_list_next(pass->view, DUE, keeper)) != NULL;)
+		best = sw_salus_seat(pass->view, job, link_of(keeper), lanes);
 	return best;
 }
 
