@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "contention/crowd.h"
 #include "sim/boots.h"
@@ -16,6 +17,7 @@
 #define SLOWEST 1000000u
 /* Of the GPU; where a world takes it to be enough for all, nothing hangs on how much it is. */
 #define SOME_MEMORY (UINT64_C(1) << 20)
+#define LEARNED_MAX ((size_t)16 << 20)
 
 /* Time per unit of work, as a fraction: some worlds have more of it than fits into thousandths. */
 struct pace {
@@ -60,6 +62,7 @@ struct sw_world_model {
 	struct sw_boots *boots;
 	struct sw_neighbours *neighbours; /* NULL where they do not matter */
 	struct sw_crowd *crowd;		  /* where they matter by their profiles */
+	struct sw_learn *learn;		  /* what was measured and corrects these; NULL: nothing */
 	const struct sw_profiles *profiles;
 	struct sw_alone *alone;	   /* how fast jobs run without neighbours */
 	struct sw_alone *expected; /* the same as policies expect it; another in a history */
@@ -130,7 +133,18 @@ static int make_crowd(struct sw_world_model *model, struct sw_err *err)
 {
 	struct sw_terms terms = sw_world_terms(model->world);
 	struct sw_crowd_rule rule = sw_terms_crowd_rule(&terms);
-	return sw_crowd_new(model->profiles, &rule, &model->crowd, err);
+	const char *path = model->world->learned;
+	SW_CLEANUP(sw_freep) char *text = NULL;
+	size_t size;
+	int r = sw_crowd_new(model->profiles, &rule, &model->crowd, err);
+	if (r < 0 || path == NULL || path[0] == '\0')
+		return r;
+	r = sw_file_read(path, LEARNED_MAX, &text, &size, err);
+	r = r < 0 ? r : sw_learn_new(model->profiles, &rule.model, &model->learn, err);
+	r = r < 0 ? r : sw_learn_read(model->learn, path, text, size, err);
+	if (r == 0)
+		sw_crowd_correct(model->crowd, model->learn);
+	return r;
 }
 
 /* What happened in a history had all slowdowns in it; what its policies expected did not. */
@@ -198,6 +212,8 @@ void sw_world_model_free(struct sw_world_model *model)
 	if (model->expected != model->alone)
 		sw_alone_free(model->expected);
 	sw_alone_free(model->alone);
+	if (model->learn != NULL)
+		sw_learn_free(model->learn);
 	sw_heap_release(&model->ends);
 	sw_heap_release(&model->begins);
 	sw_vec_free(&model->news);

@@ -51,6 +51,12 @@ static void say_preemption(FILE *out, const struct sw_world *world)
 	}
 }
 
+static void say_learned(FILE *out, const struct sw_world *world)
+{
+	if (world->learned != NULL && world->learned[0] != '\0')
+		fprintf(out, "  sharing: what was measured counts before the profiles, from %s\n", world->learned);
+}
+
 static void say_sharing(FILE *out, const struct sw_world *world)
 {
 	char text[32];
@@ -94,6 +100,7 @@ static void say_placement(FILE *out, const struct sw_world *world)
 					    : "no slowdown by distance");
 	sw_gpu_rules_say(out, &world->gpu_types);
 	say_sharing(out, world);
+	say_learned(out, world);
 }
 
 static void say_drivers(FILE *out, const struct sw_world *world)

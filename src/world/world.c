@@ -18,7 +18,7 @@
 /* The file as it stands: plain values land in the world itself, the rest is looked at
  * afterwards. */
 struct file {
-	const char *base, *name, *about;
+	const char *base, *name, *about, *learned;
 	const struct sw_yaml_node *suspend, *resume, *migrate, *solve, *work, *event_overhead, *host, *nodes, *faults, *gpu_types;
 	const struct sw_yaml_node *not_modelled;
 	int64_t quantum_ns, start_ns, restart_ns, switch_ns;
@@ -61,6 +61,7 @@ static const struct sw_yaml_field file_fields[] = {
 	{"sharing_by", SW_YAML_CHOICE, AT(sharing_by), .choices = sw_sharing_words + SW_SHARING_BY_PROFILES},
 	{"gate", SW_YAML_MILLI, AT(gate_milli), .min = 1000, .max = 100000},
 	{"split", SW_YAML_MILLI, AT(split_milli), .min = 1000, .max = 100000},
+	{"learned", SW_YAML_STRING, AT(learned)},
 	{"host", SW_YAML_MAP, AT(host)},
 	{"nodes", SW_YAML_MAP, AT(nodes)},
 	{"faults", SW_YAML_MAP, AT(faults)},
@@ -331,6 +332,8 @@ static int read_parts(const struct file *file, struct sw_world *world, struct sw
 	if (r == 0 && file->about != NULL)
 		r = replace_text(&world->about, file->about, err);
 	if (r == 0)
+		r = file->learned != NULL ? replace_text(&world->learned, file->learned, err) : 0;
+	if (r == 0)
 		r = read_transfer(file->suspend, &world->suspend, err);
 	if (r == 0)
 		r = read_transfer(file->resume, &world->resume, err);
@@ -397,6 +400,10 @@ static int read_file(const struct sw_yaml *doc, struct sw_world *world, struct s
 	if (r < 0)
 		return r;
 	take_plain(&file, world);
+	bool predicts = world->sharing_slowdown && world->sharing_by != SW_SHARING_BY_STAGES;
+	if (file.learned != NULL && file.learned[0] != '\0' && !predicts)
+		return sw_yaml_fail(root, err,
+				    "'learned' needs 'sharing_slowdown: true', and 'sharing_by: profiles' or 'slices': it corrects these");
 	r = read_parts(&file, world, err);
 	return r < 0 ? r : check_stops(root, world, err);
 }
@@ -495,6 +502,7 @@ void sw_world_free(struct sw_world *world)
 	free(world->text);
 	free(world->name);
 	free(world->about);
+	free(world->learned);
 	free(world->not_modelled);
 	free(world);
 }

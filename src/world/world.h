@@ -97,6 +97,10 @@ struct sw_world {
 	 * all neighbours are alike */
 	int64_t gate_milli;
 
+	/* a file of slowdowns that were measured (contention/learn.h), which correct those of the
+	 * profiles; NULL or "": none */
+	char *learned;
+
 	int64_t split_milli; /* step time of a job that is cut in two over GPUs of a node, of that whole; 0: nothing is split */
 
 	struct sw_gpu_rules gpu_types; /* what is known of GPUs by their names */

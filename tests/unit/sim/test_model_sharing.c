@@ -4,9 +4,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "contention/learn.h"
 #include "contention/predict.h"
 #include "stage.h"
 #include "unit/contention/slowdown.h"
@@ -275,6 +279,58 @@ static void test_sharing_ends_by_moving(void **state)
 	stage_end(&stage);
 }
 
+/* What was measured of two such jobs on one GPU, in a file. */
+static char *write_lessons(const struct sw_profiles *profiles, int64_t slow_milli)
+{
+	static const char *const names[] = {"vgg16", "vgg16"};
+	char *path = strdup("lessons-XXXXXX"), *text = NULL;
+	SW_CLEANUP(sw_learn_freep) struct sw_learn *learn = NULL;
+	assert_int_equal(sw_learn_new(profiles, &sw_predict_default, &learn, NULL), 0);
+	for (size_t i = 0; i < 8; i++)
+		assert_int_equal(sw_learn_add(learn, &(struct sw_learn_case){SW_WAY_SLICES, names, 2, i % 2}, slow_milli, 60, NULL), 0);
+	assert_int_equal(sw_learn_write(learn, &text, NULL), 0);
+	int fd = mkstemp(path);
+	assert_true(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) && close(fd) == 0);
+	free(text);
+	return path;
+}
+
+/* Aim: what a world has learned corrects its profiles, for the jobs and for policies; a file that
+ * is not there, or is none, is an error. */
+static void test_learned(void **state)
+{
+	(void)state;
+	for (int learned = 0; learned < 2; learned++) {
+		struct stage stage;
+		stage_begin(&stage, "ideal");
+		stage.world->sharing_slowdown = true;
+		stage.world->sharing_by = SW_SHARING_BY_SLICES;
+		char *path = write_lessons(stage.profiles, 3300);
+		stage.world->learned = strdup(learned ? path : "");
+		stage_job(&stage, 1, 1000, "vgg16");
+		stage_job(&stage, 1, 100, "vgg16")->job_class = SW_CLASS_OPPORTUNISTIC;
+		stage_rise(&stage, one_gpu, 1, &scripted, &sw_placement_count);
+		uint32_t number = profile_of(&stage, "vgg16")->number, speeds[2];
+		struct sw_predictor predictor = sw_world_model_predictor(stage.model);
+		assert_true(predictor.speeds(predictor.context, (uint32_t[]){number, number}, (bool[]){true, true}, 2, speeds));
+		assert_true(learned ? speeds[0] < 330 : speeds[0] > 400);
+		stage_at(&stage, 0, start_first);
+		stage_at(&stage, 100, share_second_with_first);
+		assert_true(stage_play_out(&stage, 100));
+		double took_s = (double)(stage_look(&stage, 1)->since - 100 * SW_NS_PER_S) / 1e9;
+		assert_true(learned ? took_s > 300 : took_s < 250);
+		struct sw_world_model *model = NULL;
+		for (int broken = 0; broken < 2; broken++) {
+			free(stage.world->learned);
+			stage.world->learned = strdup(broken ? "/dev/null" : "no-such-file");
+			assert_true(sw_world_model_new(stage.world, stage.profiles, stage.trace, stage.topology, 7, &model, NULL) < 0);
+		}
+		stage_end(&stage);
+		unlink(path);
+		free(path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_sharing_by_slices_and_gate),
 		cmocka_unit_test(test_split_job),
 		cmocka_unit_test(test_sharing_ends_by_preemption),
+		cmocka_unit_test(test_learned),
 		cmocka_unit_test(test_sharing_ends_by_moving),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

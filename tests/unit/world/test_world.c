@@ -235,6 +235,7 @@ static void test_refused(void **state)
 		{"name: a\npreempt: never\n", "line 2: 'preempt' is 'never', expected one of free, suspend, restart"},
 		{"name: a\nbase: heaven\n", "'base' names 'heaven', which is not a built-in world (ideal, live, measured, muri)"},
 		{"name: a\nsharing_by: luck\n", "line 2: 'sharing_by' is 'luck', expected one of profiles, stages, slices"},
+		{"name: a\nlearned: slowdowns.json\n", "'learned' needs 'sharing_slowdown: true'"},
 		{"name: a\nsplit: 0.9\n", "line 2: 'split' is 0.9, expected 1.000 to"},
 		{"name: a\nsuspend: {copy: 0}\n", "line 2: 'copy' is 0, expected 1 to"},
 		{"name: a\nsuspend: {speed: 3}\n", "'speed' is not a key of the cost of a transfer"},
