@@ -409,11 +409,11 @@ const struct sw_field sw_job_fields[] = {
 		"when its node does not answer: it waits for the node and runs on there (by default), or starts anew elsewhere")},
 	{"preempt", SW_FIELD_WORD, AT(preempt_by), .min = SW_PREEMPT_BY_REQUEUE, .words = sw_job_preempt_names, .brief = true,
 	 .about = "how it may be made to give its GPUs to others: `suspend`, `requeue` or `never`. With `suspend` it stands still and goes "
-		  "on where it was; with `requeue` it is stopped and starts anew. Unless told, as the cluster's world says. Mostly that is "
+		  "on where it was; with `requeue` it is stopped and starts anew. By default as the cluster's world says. Mostly that is "
 		  "`suspend`, of guaranteed jobs where the GPU runtime can move its GPU memory to the host, else `never`",
 	 OPTION("preempt", '\0', "HOW",
-		"how it may be made to give its GPUs to others: suspend (it goes on where it was), requeue (it starts anew), never. Unless "
-		"told, as the cluster's world says")},
+		"how it may be made to give its GPUs to others: suspend (it goes on where it was), requeue (it starts anew), never. By "
+		"default as the cluster's world says")},
 	{"prerun", SPAN(prerun_ns), .max = SW_JOB_DURATION_MAX_NS,
 	 .about = "it first runs on one GPU for at most this long, with SHAREWELL_PRERUN=1; what is wrong with it then costs one GPU "
 		  "instead "

@@ -92,7 +92,7 @@ static int refuse_beyond(const char *name, const char *beyond, struct sw_err *er
 {
 	if (beyond == NULL)
 		return 0;
-	sw_err_set(err, SW_EINPUT, "world '%.60s' cannot be had in a live cluster", name);
+	sw_err_set(err, SW_EINPUT, "a live cluster cannot run the world '%.60s'", name);
 	sw_err_detail(err, "%s", beyond);
 	sw_err_hint(err, "Begin a file of your own with 'base: live', and say there what is different.");
 	return SW_EINPUT;

@@ -297,7 +297,7 @@ const struct sw_cli_command sw_cli_submit = {
 	.text = "The job runs where you are and with your environment. Options end at the command; '--' before it makes sure of that. In a "
 		"script, lines that begin with #SHAREWELL or #SBATCH, up to the first command, hold options; those of the command line "
 		"win.\n\n--preempt says how a running job may be stopped for others. With suspend it stands still, and goes on where it "
-		"was. With requeue it gets its signal and its grace time, and starts anew. With never it runs to its end. Unless told, it "
+		"was. With requeue it gets its signal and its grace time, and starts anew. With never it runs to its end. By default it "
 		"is as the cluster's world says ('sharewell world'). Mostly that is suspend, of guaranteed jobs only where the GPU runtime "
 		"can move the GPU memory to the host. Only jobs with suspend or requeue run on GPUs that are lent. With --no-requeue a job "
 		"is never started a second time.",
