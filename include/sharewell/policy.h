@@ -182,7 +182,7 @@ uint32_t sw_view_gpus(const struct sw_view *view); /* on nodes that are up */
 /* Held by no job, and not kept for one by now: see sw_plan_hold(). */
 uint32_t sw_view_gpus_free(const struct sw_view *view);
 /* Those that are free for this job without a lease: on which it fits beside runs that are suspended
- * there; with those that are kept for it, and without those that will be kept for others. Of a job
+ * there. Those that are kept for it count, and those that will be kept for others do not. Of a job
  * whose own run is suspended, those on which it is. */
 uint32_t sw_view_gpus_free_for(const struct sw_view *view, const struct sw_job *job);
 
@@ -279,7 +279,7 @@ struct sw_gpus {
 	uint64_t mask;
 };
 
-/* What a GPU of a node has left for one more: its memory that is free; 0 too where the node is not
+/* What a GPU of a node has left for one more: its memory that is free. Also 0 where the node is not
  * open, the GPU is kept for a job by now, or a resident holds all of it. */
 uint64_t sw_gpu_memory_free(const struct sw_view *view, struct sw_node_id node, uint32_t gpu);
 /* Which jobs run on it, in id order: the `index`-th. NULL: there are no more. */
@@ -315,17 +315,17 @@ uint32_t sw_job_type_speed_milli(const struct sw_view *view, const struct sw_job
 /* ---- what would become of jobs */
 
 /* The speeds of up to SW_RESIDENTS_MAX jobs on one GPU, wherever they are now, each in its present
- * class: for jobs that are not together yet, which sw_predict_run() cannot ask about. False: not
- * all are known, and each of n is taken to run at 1/n; with more than SW_RESIDENTS_MAX, too. */
+ * class. It is for jobs that are not together yet, which sw_predict_run() cannot ask about. False:
+ * not all are known, and each of n is taken to run at 1/n; with more than SW_RESIDENTS_MAX, too. */
 #define SW_RESIDENTS_MAX 8u
 bool sw_predict_together(const struct sw_view *view, const struct sw_job *const *jobs, size_t count, uint32_t *ret_speed_milli);
 
 /* What would become of a job by a wish, and of those beside it. Speeds of jobs that share a GPU are
  * in thousandths of what each does alone there; of several GPUs the worst counts. */
 struct sw_run_forecast {
-	/* The job's own, in thousandths of what sw_job_remaining() counts by: with the type of its
-	 * GPUs (of several types the slowest), their number, how far apart they are, its CPUs, and
-	 * its neighbours. A start or a copy comes on top. */
+	/* The job's own, in thousandths of what sw_job_remaining() counts by. It goes by the type
+	 * of its GPUs (of several types the slowest), their number, how far apart they are, its
+	 * CPUs and its neighbours. A start or a copy comes on top. */
 	uint32_t speed_milli;
 	uint32_t share_milli;  /* of that, what its neighbours leave it */
 	uint32_t worst_milli;  /* the slowest of these; 1000: it is alone */
@@ -344,8 +344,8 @@ struct sw_run_forecast {
 
 /* The one prediction: of a job that waits or runs. It looks for a place as sw_plan_run() would, but
  * preempts no job and asks for no quota and no leave to stop. A running job is asked about as if it
- * had left its GPUs, but beside others, where it stays too; the zero wish is about where it is.
- * False, and nothing is written: there is no such wish, it goes beside a job that does not run,
+ * had left its GPUs; beside others, as if it stayed on them too. The zero wish is about where it
+ * is. False, and nothing is written: there is no such wish, it goes beside a job that does not run,
  * or a placement rule asks.
  *
  * Jobs of one model (sw_job.model) and class are alike, so a decision need ask only once for each
@@ -500,8 +500,8 @@ struct sw_config {
 /* That of its run; of a job that waits, of the run that is suspended where it was, else zero. */
 const struct sw_config *sw_job_config(const struct sw_view *view, const struct sw_job *job);
 
-/* How a job shall run. The zero value is the ordinary start: on the GPUs that it asked for, in the
- * class that it asked for, where the cluster's rule says, and no job is disturbed. */
+/* How a job shall run. The zero value is the ordinary start: on the GPUs and in the class
+ * that it asked for, where the cluster's rule says. No job is disturbed by it. */
 struct sw_wish {
 	/* In min..max of an elastic job; 0: as asked, or as it has. Exact GPUs, `beside` and
 	 * `parts` say it themselves. */
@@ -510,7 +510,7 @@ struct sw_wish {
 	uint8_t promise; /* enum sw_promise */
 	uint8_t evict;	 /* enum sw_evict */
 	struct sw_where where;
-	/* A lease: at this moment, which is to come, the policy hears `expired` and decides; from
+	/* A lease: at this moment, which is to come, the policy hears `expired` and decides. From
 	 * then on the run is protected by the quantum alone, however often it was preempted. It
 	 * goes on until it is stopped. 0: none; of a running job: as it was. */
 	sw_ns until;
@@ -581,14 +581,14 @@ static inline struct sw_where sw_in_parts(const struct sw_split *split)
  * A paused job goes on with what it had; SW_NO_ROOM: others have taken it. The zero wish alone;
  * until it goes on, nothing else about it changes.
  *
- * A running job gets another lease (`until`, also beside what follows), moves to where a rule
- * (sw_by) or a node (sw_on) has another place for it now, is resized (`gpus`; it may move), is set
- * up anew (`config`; where it is, unless it moves too), or several of these. SW_NO_ROOM: it stays
- * as it is. Live, one that keeps its node, its number of GPUs and its configuration goes on where
- * that can be (docs/gpu.md); others are stopped and started. SW_KEPT: the owner of the job allows
- * no such stop. An opportunistic one becomes a guaranteed one for the rest of its run
- * (SW_AS_GUARANTEED and nothing else but `evict`): in place where no guaranteed job holds the
- * compute, else it moves to where it would start.
+ * A wish gives a running job another lease (`until`, also beside what follows). Or it moves the job
+ * to where a rule (sw_by) or a node (sw_on) has another place for it now. Or it resizes it (`gpus`;
+ * it may move), or sets it up anew (`config`; where it is, unless it moves too). It may do several
+ * of these at once. SW_NO_ROOM: the job stays as it is. Live, one that keeps its node, its number
+ * of GPUs and its configuration goes on where that can be (docs/gpu.md); others are stopped and
+ * started. SW_KEPT: the owner of the job allows no such stop. An opportunistic one becomes a
+ * guaranteed one for the rest of its run (SW_AS_GUARANTEED and nothing else but `evict`). It does
+ * so in place where no guaranteed job holds the compute, else it moves to where it would start.
  *
  * A run that is suspended where it was goes on as it was set up: SW_KEPT, if the wish has another
  * configuration.
@@ -621,22 +621,22 @@ struct sw_hold {
 };
 
 /* Keeps whole GPUs free for a waiting job, until `to`: from now on, or from a moment to come. The
- * wish says which, by its `where` (a rule, a node, exact GPUs) and its `gpus`: at most `max_gpus`,
- * and fewer than `min_gpus` too, for a gang that is not complete yet. NULL is the zero wish; its
- * other fields are zero. SW_TIME_NEVER: until the job starts.
+ * wish says which, by its `where` (a rule, a node, exact GPUs) and its `gpus`. These are at most
+ * `max_gpus`, and may be fewer than `min_gpus`, for a gang that is not complete yet. NULL is the
+ * zero wish; its other fields are zero. SW_TIME_NEVER: until the job starts.
  *
  * From now on (`from` is now or earlier): they are free now, and no other job starts there. From a
- * moment to come: until then others may start there with a lease that ends by then, if they may be
- * stopped at its end whatever becomes known of them. SW_NO_ROOM: there are not so many such GPUs.
- * For a moment to come, those of runs whose leases end by then count as free, and finding them
- * costs a pass over all runs.
+ * moment to come: until then others may start there with a lease that ends by then. It must be
+ * certain that they may be stopped at its end, whatever becomes known of them. SW_NO_ROOM: there
+ * are not so many such GPUs. For a moment to come, those of runs whose leases end by then count as
+ * free, and finding them costs a pass over all runs.
  *
  * A job that starts on as many GPUs as are held for it by now, where the cluster's rule says,
- * starts on those; runs whose leases are over make way for it. Else they are among the free ones
- * for it alone. Its start ends the hold; so do a release, `to`, another hold of the job, and the
- * loss or closing of a node or GPU. Where the job waits on, `expired` tells of an end that the
- * policy did not bring about. A hold is none of its tenant's quota. It is gone when the job is held
- * back or changed by its user, or another policy takes over.
+ * starts on those. Runs whose leases are over make way for it. Else the held GPUs are among the
+ * free ones for it alone. Its start ends the hold; so do a release, `to`, another hold of the job,
+ * and the loss or closing of a node or GPU. Where the job waits on, `expired` tells of an end that
+ * the policy did not bring about. A hold is none of its tenant's quota. It is gone when the job is
+ * held back or changed by its user, or another policy takes over.
  *
  * `to` is 0: what is held for it is released. In one decision there are at most SW_HOLDS_AT_ONCE
  * new holds, on as many nodes together as the cluster has GPUs; SW_NO_ROOM for those beyond. */
@@ -646,20 +646,20 @@ enum sw_answer sw_plan_hold(struct sw_plan *plan, const struct sw_job *job, cons
 bool sw_job_hold(const struct sw_view *view, const struct sw_job *job, struct sw_hold *ret_hold);
 
 /* Switches a node off, or on again. Off: it takes no jobs at once. SW_NO_ROOM: it is not up and
- * open, or holds something: a run, one that is suspended there or was stopped by this decision, or
- * GPUs for a job. On: it is up a while later, which is SW_CHANGE_CAPACITY. Jobs that need a node
- * that is off wait for it. If another policy takes over, all nodes are switched on. SW_KEPT: the
- * world does not let nodes be switched, as no live cluster does yet. SW_MISUSE: it is off, or not
- * off, already. */
+ * open, or holds something. That is a run, one that is suspended there or was stopped by this
+ * decision, or GPUs for a job. On: it is up a while later, which is SW_CHANGE_CAPACITY. Jobs that
+ * need a node that is off wait for it. If another policy takes over, all nodes are switched on.
+ * SW_KEPT: the world does not let nodes be switched, as no live cluster does yet. SW_MISUSE: it is
+ * off, or not off, already. */
 enum sw_answer sw_plan_node(struct sw_plan *plan, struct sw_node_id node, bool on);
 
-/* Runs the greedy decision over the policy's order: in order, a job that fits runs; for
- * preemptive orders, a job that is behind and in the way is preempted. It is what a policy
- * without `decide` gets. */
+/* Runs the greedy decision over the policy's order: in order, a job that fits runs. For preemptive
+ * orders, a job that is behind and in the way is preempted. It is what a policy without `decide`
+ * gets. */
 void sw_plan_by_order(struct sw_plan *plan);
 /* Asks a solver (<sharewell/solve.h> has the problems). It works beside the cluster and costs no
- * time of a decision. The answer comes later: `answered` is called once for each question that
- * got a number, in the order in which answers come, and there is a decision. The bytes are copied.
+ * time of a decision. The answer comes later: `answered` is called once for each question that got
+ * a number, in the order in which answers come. There is a decision then. The bytes are copied.
  * Questions stay open when the controller starts anew; another policy in charge ends them.
  *
  * SW_NO_ROOM: SW_QUESTIONS_MAX are open. SW_MISUSE: a kind that is not known, a limit of 0, more
@@ -700,12 +700,12 @@ void sw_order_use(struct sw_view *view, const struct sw_order *order);
  * touched. The core itself asks at submit, start, stop and when the world reports progress. */
 void sw_order_rekey(struct sw_view *view, const struct sw_job *job);
 
-/* Walks the waiting jobs in the policy's order: the first call in a decision gives the first,
- * each other call the one after it, NULL ends the walk. With `skip_alike`, jobs that ask for the
- * same as the one given last (GPUs, kind, CPUs, class if the order is by_class, tenant where
- * there are quotas) are not given any more: what found no place for one finds none for them. A job
- * for which an earlier decision held GPUs is like no other. Costs what it gives, not the length of
- * the queue. After sw_plan_by_order(): those that it left waiting; not before it. */
+/* Walks the waiting jobs in the policy's order. The first call in a decision gives the first, each
+ * other call the one after it. NULL ends the walk. With `skip_alike`, jobs that ask for the same as
+ * the one given last are not given any more. What found no place for one finds none for them. The
+ * same are GPUs, kind, CPUs, class if the order is by_class, and tenant where there are quotas. A
+ * job for which an earlier decision held GPUs is like no other. Costs what it gives, not the length
+ * of the queue. After sw_plan_by_order(): those that it left waiting; not before it. */
 const struct sw_job *sw_order_next(struct sw_plan *plan, bool skip_alike);
 /* The same walk over those alone that are `fresh`, for decisions in which no other can find a
  * place. A job that is not fresh costs nothing. In one decision, one walk or the other. */
@@ -723,8 +723,8 @@ void sw_alarm_clear(struct sw_view *view, const struct sw_job *job);
  * Lists have numbers from 0. The first `list_count` of them each cost 8 bytes in every job. Then
  * come `shelf_count` shelves, and `node_shelf_count` of each node, node by node. A job is on one
  * shelf at most and leaves it for another; so all shelves together cost it 16 bytes. */
-/* At the end, unless it is in already; or in submit order, which is searched from the end; or
- * behind another job of the list (NULL: first). */
+/* At the end; in submit order, which is searched from the end; or behind another job of the list
+ * (NULL: first). A job that is in already stays where it is. */
 void sw_list_append(struct sw_view *view, uint32_t list, const struct sw_job *job);
 void sw_list_insert(struct sw_view *view, uint32_t list, const struct sw_job *job);
 void sw_list_put(struct sw_view *view, uint32_t list, const struct sw_job *job, const struct sw_job *behind);

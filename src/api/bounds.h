@@ -7,8 +7,8 @@
 
 #include "api/job.h"
 
-/* Variables that are added to a job's environment: its place in an array, twice, and that it is
- * a pre-run; and how the run is set up. */
+/* Variables that are added to a job's environment. They are its place in an array, twice, that it
+ * is a pre-run, and how the run is set up. */
 #define SW_SPEC_ENV_ADDED 7u
 #define SW_SPEC_ENV_MAX (SW_JOB_ENV_MAX + SW_SPEC_ENV_ADDED)
 /* What is asked for each GPU is given for all that the run has on a node. */

@@ -1,8 +1,8 @@
 /* Types of GPUs in the live cluster. A type gets a number when a node with such GPUs joins first,
  * and keeps it. What is known of it is what the world in force says of its name, and may change.
  *
- * Type 0 is that of GPUs without a name, of nodes whose GPUs differ, and of nodes that joined
- * before types were recorded, until their GPUs change.
+ * Type 0 is that of GPUs without a name and of nodes whose GPUs differ. It is also that of nodes
+ * that joined before types were recorded, until their GPUs change.
  */
 #include <stdlib.h>
 #include <string.h>

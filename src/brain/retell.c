@@ -1,7 +1,7 @@
 /* What a record says that a replay of the history needs: all of it. Of jobs that is how the engine
- * was asked for them, what people did to them, and when their runs began and ended, with their time
- * on GPUs. There are quotas, nodes and wake-ups, and what is known of models, too. A change of the
- * policy, of the world or of numbers is told as a mark.
+ * was asked for them, and what people did to them. It is also when their runs began and ended, with
+ * their time on GPUs. There are quotas, nodes and wake-ups, and what is known of models, too. A
+ * change of the policy, of the world or of numbers is told as a mark.
  *
  *  1. Its owner and operators hear all of a job. Other users hear when it came, how many GPUs it
  *     has, and whether it is of an array or has a pre-run. They also hear when it was held,

@@ -388,8 +388,8 @@ static int take_rows(struct gathering *all, struct reader *reader, uint64_t belo
 	return r;
 }
 
-/* A job that the events tell of. Where these do not tell how long it ran (it runs still, or ended
- * in a way that is no event, or under an earlier version) its row does. */
+/* A job that the events tell of. Where these do not tell how long it ran, its row does. Such a job
+ * runs still, or ended in a way that is no event, or under an earlier version. */
 static int take_submitted(struct gathering *all, struct reader *reader, const struct sw_cli_submit *submit, struct sw_err *err)
 {
 	const struct course course = follow(all->events, submit->job);

@@ -7,9 +7,9 @@
  *  2. one that never ran says nothing about the load and is left out;
  *  3. one that depended on others counts as submitted when the last of them had ended;
  *  4. with the journal's events (past_events.h) all of this is theirs, and so is what happened to
- *     the cluster. Rows are read of jobs that came before the first event alone, and of those
- *     whose end no event tells: they run still, went with their node, or ended under an earlier
- *     version. A hold that goes on is not counted as one.
+ *     the cluster. Rows are read of two kinds of jobs alone: those that came before the first
+ *     event, and those whose end no event tells. The latter run still, went with their node, or
+ *     ended under an earlier version. A hold that goes on is not counted as one.
  */
 #ifndef SW_CLI_PAST_H
 #define SW_CLI_PAST_H

@@ -1,6 +1,6 @@
-/* What the controller's journal tells of the past: quotas, nodes, profiles, and of jobs how the
- * scheduler was asked for them, what people did to them, and when their runs began and ended. In
- * pages, from the oldest event that is kept on.
+/* What the controller's journal tells of the past: quotas, nodes, profiles and jobs. Of jobs it
+ * tells how the scheduler was asked for them, what people did to them, and when their runs began
+ * and ended. In pages, from the oldest event that is kept on.
  *
  * Invariants, once fetched:
  *  1. submits are in the order of the jobs' numbers, one for each job: also for pre-runs and

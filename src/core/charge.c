@@ -193,8 +193,8 @@ static bool is_kept_by_held(const struct sw_engine *engine)
 	return false;
 }
 
-/* Nothing runs, or only jobs that stand still; every node is up that the policy has not switched
- * off, and some job may start or go on. */
+/* Nothing runs, or only jobs that stand still. Besides, every node is up that the policy has not
+ * switched off, and some job may start or go on. */
 static bool is_idle(const struct sw_engine *engine)
 {
 	if (engine->running.count > 0 && engine->running.count == engine->paused)

@@ -1,4 +1,4 @@
-/* How runs are set up: the configuration of a wish holds for one run, and the job's own CPUs and
+/* How runs are set up. The configuration of a wish holds for one run, and the job's own CPUs and
  * host memory count again once that is over.
  *
  * Invariant: while no decision is made, a job that neither runs nor stands has none.

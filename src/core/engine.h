@@ -14,17 +14,17 @@
  *     waiting and the running. Only a running job is paused;
  *  5. guaranteed jobs of a tenant with a quota hold at most that many GPUs, unless the quota was
  *     lowered below what they held;
- *  6. time never goes back; an alarm or wake-up is never left in the past, and the engine wakes for
- *     every alarm before its slack is over; only living jobs have alarms;
+ *  6. time never goes back. An alarm or wake-up is never left in the past, and the engine wakes for
+ *     every alarm before its slack is over. Only living jobs have alarms;
  *  7. the order lists every job that competes, in the set its state says, sorted and marked; jobs
  *     that keep off a node are counted;
  *  8. only a job that prefers its home, waits or is held, and has run remembers one; the ledger
  *     marks exactly these GPUs;
- *  9. of these, exactly those whose owners let them be suspended where they run stand at their home
- *     in a world that keeps no state: the ledger counts what they hold there; living jobs whose
- *     owners say how they may be stopped are counted, and those of them that could stand;
- * 10. a run that is on its way has begun, is the only part of its job, and leaves as many GPUs of
- *     its node as it holds there; its driver was told so when it began to, or later;
+ *  9. of these, in a world that keeps no state, exactly those stand at their home whose owners let
+ *     them be suspended where they run. The ledger counts what they hold there. Living jobs whose
+ *     owners say how they may be stopped are counted, and so are those of them that could stand;
+ * 10. a run that is on its way has begun, and is the only part of its job. It leaves as many GPUs
+ *     of its node as it holds there. Its driver was told so when it began to, or later;
  * 11. a policy's list leads from its first job to its last and back, and has no job that has ended;
  * 12. questions that are open are those of the policy in charge, by number, each within its bounds
  *     and with its own fingerprint;
@@ -78,10 +78,10 @@ struct sw_run_shape {
 /* Tells how fast a job runs on its GPUs without neighbours. */
 struct sw_scaler {
 	void *context;
-	/* The time for a piece of its work, in thousandths of what sw_job_remaining() counts by,
-	 * written in any case and at least 1; false: its model has no profile, and so much hangs on
-	 * it that this is a guess. A function of its arguments and of what its owner knows, as that
-	 * of a predictor. NULL: nothing slows a job down. */
+	/* The time for a piece of its work, in thousandths of what sw_job_remaining() counts by. It
+	 * is written in any case and at least 1. False: its model has no profile, and so much hangs
+	 * on it that this is a guess. A function of its arguments and of what its owner knows, as
+	 * that of a predictor. NULL: nothing slows a job down. */
 	bool (*slow)(void *context, const struct sw_run_shape *shape, uint32_t *ret_slow_milli);
 };
 

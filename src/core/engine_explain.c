@@ -30,7 +30,7 @@ static uint32_t free_but_held(const struct sw_engine *engine, const struct sw_ho
 }
 
 /* The hold of others with the most of such GPUs, where the job would have enough with all that are
- * held; NULL: that is not why it waits. */
+ * held. NULL: that is not why it waits. */
 static const struct sw_hold_row *hold_in_the_way(const struct sw_engine *engine, const struct sw_job *job, uint32_t *ret_gpus)
 {
 	const struct sw_hold_row *most = NULL;

@@ -142,8 +142,8 @@ static uint32_t need_of(const struct greedy *g, const struct sw_core_job *job)
 	return own < job->seen.gpus ? job->seen.gpus - own : 0;
 }
 
-/* How many GPUs are free once this job and all behind it that can be lifted are: those of a GPU
- * that is shared count with the one that goes last. */
+/* How many GPUs are free once this job and all behind it that can be lifted are. A GPU that is
+ * shared counts with the one that goes last. */
 static uint32_t frees(struct greedy *g, const struct sw_rank *rank)
 {
 	const struct sw_ledger *ledger = &g->engine->ledger;
@@ -480,8 +480,8 @@ enum sw_answer sw_greedy_put_ahead(struct sw_plan *plan, struct sw_core_job *job
 
 /* ---- orders without preemption: only the waiting ones compete */
 
-/* Where the first job that does not fit blocks, those behind it go on all the same whose runs stand
- * on GPUs, or for which enough are held: it may wait for what they have. */
+/* Where the first job that does not fit blocks, some of those behind it go on all the same. Their
+ * runs stand on GPUs, or enough are held for them: the first may wait for what they have. */
 static bool passes_head(struct greedy *g, const struct sw_lane *lane)
 {
 	const struct sw_core_job *job = lane->lone != 0 ? job_at(g, lane->lone - 1) : NULL;

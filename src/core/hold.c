@@ -2,15 +2,16 @@
  *
  * A hold that is in force is in the ledger: its GPUs are free to no wish. One that is to come is
  * not: other runs may use its GPUs until then. So while a place is looked for one job, the ledger
- * is seen as this job may see it: without its own hold, and with the holds of others that begin
- * before its lease ends. That is a shade, which is cast before the search and lifted after it.
+ * is seen as this job may see it. That is without its own hold, and with the holds of others that
+ * begin before its lease ends. This is a shade, which is cast before the search and lifted after
+ * it.
  *
- * Rows are sorted by job. One whose parts are gone is over; it goes at the end of the decision,
+ * Rows are sorted by job. One whose parts are gone is over. It goes at the end of the decision,
  * once its job is in the right lane of the order.
  *
  * Invariants (sw_engine_validate() checks them, as number 12):
- *  1. between decisions every row is of a job that waits, ends after now, and is in force exactly
- *     if it has begun; its nodes are up and take jobs;
+ *  1. between decisions every row is of a job that waits, and ends after now. It is in force
+ *     exactly if it has begun. Its nodes are up and take jobs;
  *  2. no two holds of one GPU overlap in time;
  *  3. a run on GPUs that are held for another job has a lease that ends before the hold begins.
  */

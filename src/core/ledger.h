@@ -16,12 +16,12 @@
  *  3. CPUs and host memory held on a node are at most what the node has, those of runs that
  *     stand there included. Host memory that a job asked for limits newcomers only on nodes
  *     where a run is suspended;
- *  4. a GPU is free exactly when it has no resident and is neither shut nor kept; a node is in
- *     exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise;
- *     free GPUs of a closed node are in no total;
+ *  4. a GPU is free exactly when it has no resident and is neither shut nor kept. A node is in
+ *     exactly one bucket, that of its free GPUs, while it is up and open, and in none otherwise.
+ *     Free GPUs of a closed node are in no total;
  *  5. no part names a GPU that the node does not have;
- *  6. the residents of a GPU are listed on it, and it is found by their use exactly while it has
- *     some, could take one more and is neither shut nor kept.
+ *  6. the residents of a GPU are listed on it. It is found by their use exactly while it has some,
+ *     could take one more and is neither shut nor kept.
  */
 #ifndef SW_CORE_LEDGER_H
 #define SW_CORE_LEDGER_H

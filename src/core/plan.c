@@ -92,7 +92,7 @@ void sw_plan_lift(struct sw_plan *plan, struct sw_core_job *job)
 	give(plan, job);
 	sw_engine_set_waiting(plan->engine, job, plan->engine->config.terms.keeps_state);
 	sw_config_put(job, &entry->config_before);
-	/* Whoever comes there must fit beside its run, if that stands there. */
+	/* Any job that comes there must fit beside its run, if that stands there. */
 	if (sw_plan_is_homebound(plan->engine, job))
 		sw_engine_stand(plan->engine, job, job->home);
 	else if (entry->before.state == SW_JOB_RUNNING && entry->split_before == 0 && sw_engine_would_stand(plan->engine, job))

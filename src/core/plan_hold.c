@@ -1,7 +1,8 @@
 /* The verb that keeps GPUs for a job that waits, and its start on them.
  *
- * For a hold that is to come, a place is looked for in the cluster as it will be then: without the
- * runs whose leases end by then, and without the holds of others that do not overlap with it.
+ * For a hold that is to come, a place is looked for in the cluster as it will be then. That is
+ * without the runs whose leases end by then, and without the holds of others that do not overlap
+ * with it.
  */
 #include "core/state.h"
 

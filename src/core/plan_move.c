@@ -1,8 +1,8 @@
 /* A running job in another place, of another size, or set up otherwise.
  *
- * One whose owner allows no stop, or only that it stands where it is, is moved where its run goes
- * on: to other GPUs of its node. That is seen when it is put there. No later wish of the same plan
- * can change it, since it takes no GPU that another run of this plan has given up.
+ * Its owner may allow no stop, or only that it stands where it is. Then it is moved where its run
+ * goes on: to other GPUs of its node. That is seen when it is put there. No later wish of the same
+ * plan can change it, since it takes no GPU that another run of this plan has given up.
  */
 #include <assert.h>
 

@@ -1,8 +1,8 @@
-/* What would become of a job by a wish, and of the jobs beside it: the driver's scaler tells what
+/* What would become of a job by a wish, and of the jobs beside it. The driver's scaler tells what
  * its GPUs make of it, the driver's predictor what its neighbours do. Where there is no predictor,
  * no job is said to gain by sharing.
  *
- * A place is looked for as for a wish: what the job holds, or where it stands, is given back
+ * A place is looked for as for a wish. What the job holds, or where it stands, is given back
  * meanwhile and taken again, so that nothing has changed.
  */
 #include <string.h>

@@ -2,9 +2,9 @@
  *
  * Two parts. The *facts* are what any scheduler would have to know: the cluster, jobs, what they
  * hold, what they got so far, quotas. The *conduct* is what makes the next decision fall exactly as
- * it would have: the order with its stamps, alarms, the generator, open questions, the policy's own
- * bytes. Another version of this program may keep other things for its conduct; it then reads the
- * facts alone and lets the policy take over, as if it had just been chosen.
+ * it would have. It is the order with its stamps, alarms, the generator, open questions, the
+ * policy's own bytes. Another version of this program may keep other things for its conduct. It
+ * then reads the facts alone and lets the policy take over, as if it had just been chosen.
  *
  * A new field goes into one walk, which both writes and reads it. In the facts (save_facts.c),
  * raise SW_SAVE_FACTS_FORMAT and read the field only `if (pack->format >= n)`: journals of earlier

@@ -28,8 +28,8 @@ struct sw_lane {
 	uint64_t host_memory_bytes;
 	uint64_t gpu_memory_bytes;
 	uint32_t avoid; /* the node that its jobs keep off; UINT32_MAX: none */
-	/* for the one job with this id and 1, which can only go on where it was, or for which GPUs
-	 * are held; 0: for all that are alike */
+	/* for the one job with this id and 1. It can only go on where it was, or GPUs are held for
+	 * it. 0: for all that are alike */
 	uint32_t lone;
 	uint32_t members; /* jobs that have not ended */
 	bool guaranteed;  /* as asked */
@@ -303,7 +303,7 @@ void sw_engine_tell_stop(struct sw_engine *engine, const struct sw_core_job *job
 void sw_engine_end_job(struct sw_engine *engine, struct sw_core_job *job, enum sw_job_state state);
 /* The run is over but the job is not: it waits to start anew. */
 void sw_engine_interrupt(struct sw_engine *engine, struct sw_core_job *job);
-/* The node under the job is gone, or a GPU is, or it was wished so: the driver is told, and the job
+/* The node under the job is gone, or a GPU is, or it was wished so. The driver is told, and the job
  * waits to start anew. One that may not has failed. */
 void sw_engine_lose(struct sw_engine *engine, struct sw_core_job *job, enum sw_reason reason);
 
@@ -509,16 +509,16 @@ static inline bool sw_plan_is_wish(const struct sw_engine *engine, const struct 
 const struct sw_hold_row *sw_hold_of(const struct sw_engine *engine, uint32_t job);
 /* In the place of the job's last one; its parts are the hold's from now on. NULL: out of memory. */
 struct sw_hold_row *sw_hold_put(struct sw_engine *engine, struct sw_hold_row row);
-/* While a place is looked for this job, in a run until then: its own hold is open to it, and those
- * of others that begin earlier are closed. NULL: for any job without a lease. False, and nothing is
- * to be lifted: there are no holds, or a shade is there. */
+/* While a place is looked for this job, in a run until then: its own hold is open to it. Those of
+ * others that begin earlier are closed. NULL: for any job without a lease. False, and nothing is to
+ * be lifted: there are no holds, or a shade is there. */
 bool sw_shade_cast(struct sw_engine *engine, const struct sw_core_job *job, sw_ns until);
 void sw_shade_lift(struct sw_engine *engine);
 /* Whether some of these GPUs are held for another job before `until`. */
 bool sw_hold_closes(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t node, uint64_t mask, sw_ns until);
 bool sw_hold_closes_parts(const struct sw_engine *engine, const struct sw_core_job *job, uint32_t parts, sw_ns until);
 /* Between decisions: the job's hold is over; or those on these GPUs are, but for those that begin
- * after the lease of this run (NULL: all). */
+ * after this run's lease (NULL: all). */
 void sw_hold_lose(struct sw_engine *engine, const struct sw_core_job *job);
 void sw_holds_lose_at(struct sw_engine *engine, uint32_t node, uint64_t mask, const struct sw_core_job *but);
 /* All are gone, and the order is made anew. */
@@ -630,8 +630,8 @@ static inline enum sw_answer sw_plan_may_stop(struct sw_engine *engine, const st
 		return sw_rule_suspends(&job->seen) && job->keeps == SW_KEEPS_UNKNOWN && job->split_milli == 0 ? SW_TOO_SOON : SW_KEPT;
 	return sw_plan_is_protected(engine, job) ? SW_TOO_SOON : SW_YES;
 }
-/* The same for another place or size, by a stop and a start where the world moves runs so: only a
- * job that may start anew goes. */
+/* The same for another place or size, by a stop and a start where the world moves runs so. There,
+ * only a job that may start anew goes. */
 enum sw_answer sw_plan_may_go(struct sw_engine *engine, const struct sw_core_job *job);
 /* Whether a policy may have running jobs elsewhere. */
 static inline bool sw_plan_may_move(const struct sw_engine *engine)

@@ -17,7 +17,7 @@ struct sw_packed {
 };
 
 /* Makes it; `ret_packed` must stay where it is. False: the base decides by itself which job runs
- * where, so it is no order to pack by; or it keeps shelves, or has too many parameters. */
+ * where, so it is no order to pack by. The same if it keeps shelves, or has too many parameters. */
 bool sw_packed_onto(const struct sw_policy *base, struct sw_packed *ret_packed);
 
 #endif

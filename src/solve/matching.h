@@ -14,11 +14,10 @@
 #define SW_MATCH_MAX 512u
 #define SW_MATCH_ALONE UINT32_MAX
 
-/* `weights` is a symmetric matrix of count x count; 0 is no edge, and the diagonal does
- * not matter. Writes to each vertex its partner or SW_MATCH_ALONE, and how many iterations it took.
- * Where these would be more than `limit`, it stops there with the heaviest matching of as many
- * pairs as it has then, and *ret_whole is false. SW_ELIMIT above SW_MATCH_MAX vertices,
- * SW_ENOMEM. */
+/* `weights` is a symmetric matrix of count x count; 0 is no edge, and the diagonal does not matter.
+ * Writes to each vertex its partner or SW_MATCH_ALONE, and how many iterations it took. Where these
+ * would be more than `limit`, it stops there, and *ret_whole is false. The matching is then the
+ * heaviest of as many pairs as it has. SW_ELIMIT above SW_MATCH_MAX vertices, SW_ENOMEM. */
 int sw_match(const uint32_t *weights, size_t count, uint32_t limit, uint32_t *ret_mates, uint32_t *ret_iterations, bool *ret_whole);
 
 #endif

@@ -20,7 +20,7 @@ struct sw_solve_outcome {
 int sw_solve(const struct sw_question *question, struct sw_pack *answer, struct sw_solve_outcome *ret_outcome);
 
 /* Whether these bytes have the layout of an answer to this question, and name nothing that it does
- * not have: what a policy may then read without care. Not whether they are the best. */
+ * not have. A policy may then read them without care. It is not whether they are the best. */
 bool sw_solve_fits(const struct sw_question *question, uint8_t status, const void *bytes, size_t size);
 
 #endif

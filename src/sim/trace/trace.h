@@ -70,8 +70,8 @@ struct sw_trace_told {
 	bool frees;		 /* its GPU memory leaves its GPUs while it is suspended */
 };
 
-/* What happened there: to a quota, by the trace's number of the tenant, to a node, or to a job by a
- * requeue, by its place in the trace. */
+/* What happened there: to a quota, to a node, or to a job by a requeue. The tenant of a quota is
+ * told by its number in the trace, a job by its place there. */
 struct sw_trace_event {
 	int64_t at_ns;
 	struct sw_event event;
