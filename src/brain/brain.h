@@ -177,7 +177,7 @@ int sw_brain_propose_profile(const struct sw_brain *brain, const char *name, con
 struct sw_world;
 int sw_brain_propose_world(struct sw_brain *brain, const struct sw_user *user, const char *name, const struct sw_world *world,
 			   sw_records *records, struct sw_err *err);
-/* 0, or SW_EINPUT and what of it cannot be had in a live cluster. */
+/* 0, or SW_EINPUT and what of it a live cluster cannot run. */
 int sw_brain_takes_world(const char *name, const struct sw_world *world, struct sw_err *err);
 /* The terms in force. Their world, as it was given; the caller frees both; "": none was.
  * `ret_chosen`: an operator chose it while the cluster ran. */

@@ -32,7 +32,7 @@
  * 14. GPUs are held for jobs that wait, for no two of them at a time, on nodes that take jobs. A
  *     run that is there has a lease that ends before the hold begins. The engine wakes when one
  *     begins and ends;
- * 13. a node that the policy has switched off is not up, and nothing is or stands there.
+ * 15. a node that the policy has switched off is not up, and nothing is or stands there.
  */
 #ifndef SW_CORE_ENGINE_H
 #define SW_CORE_ENGINE_H

@@ -9,7 +9,7 @@
  * Rows are sorted by job. One whose parts are gone is over. It goes at the end of the decision,
  * once its job is in the right lane of the order.
  *
- * Invariants (sw_engine_validate() checks them, as number 12):
+ * Invariants (sw_engine_validate() checks them, as number 14):
  *  1. between decisions every row is of a job that waits, and ends after now. It is in force
  *     exactly if it has begun. Its nodes are up and take jobs;
  *  2. no two holds of one GPU overlap in time;

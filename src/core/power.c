@@ -4,7 +4,7 @@
  * A node that is off, or not up yet, is down to the ledger. It still counts for what could ever
  * fit, so jobs that need it wait.
  *
- * Invariants (sw_engine_validate() checks them, as number 13):
+ * Invariants (sw_engine_validate() checks them, as number 15):
  *  1. a node whose power is not on is not up, and nothing is held or stands there;
  *  2. the engine counts the nodes that are off, and their GPUs.
  */

@@ -39,7 +39,7 @@ static int check_job(const struct sw_engine *engine, const struct sw_core_job *j
 		return SW_EBUG;
 	bool own = sw_config_is_zero(&job->config) && seen->cpus == job->asked_cpus && seen->host_memory_bytes == job->asked_host_bytes;
 	if (seen->state < SW_JOB_RUNNING && !should_stand && !own)
-		return sw_err_set(err, SW_EBUG, "engine invariant 12: job %u in state %u is set up as a run", id, seen->state);
+		return sw_err_set(err, SW_EBUG, "engine invariant 13: job %u in state %u is set up as a run", id, seen->state);
 	sw_ledger_mark_home(derived, job->home, true);
 	if (!runs) {
 		if (seen->gpus_held != 0 || job->parts != SW_NO_PART || seen->paused)
@@ -231,18 +231,18 @@ static int check_holds(const struct sw_engine *engine, struct sw_err *err)
 		const struct sw_hold_row *row = &engine->holds.items[h];
 		bool known = sw_engine_knows(engine, row->job) && sw_job_is_waiting(&engine->jobs.items[row->job].seen);
 		if (!known || row->parts == SW_NO_PART || (h > 0 && row[-1].job >= row->job))
-			return sw_err_set(err, SW_EBUG, "engine invariant 12: GPUs are held for job %u, which does not wait", row->job);
+			return sw_err_set(err, SW_EBUG, "engine invariant 14: GPUs are held for job %u, which does not wait", row->job);
 		if (row->to <= engine->now || row->to <= row->from || row->in_force != (row->from <= engine->now) ||
 		    engine->hold_at > (row->in_force ? row->to : row->from))
-			return sw_err_set(err, SW_EBUG, "engine invariant 12: the hold of job %u is over, or will not be noticed",
+			return sw_err_set(err, SW_EBUG, "engine invariant 14: the hold of job %u is over, or will not be noticed",
 					  row->job);
 		for (uint32_t p = row->parts; p != SW_NO_PART; p = engine->ledger.parts[p].next, parts++)
 			if (!is_clear(engine, row, &engine->ledger.parts[p]))
-				return sw_err_set(err, SW_EBUG, "engine invariant 12: what is held for job %u on node %u is not its own",
+				return sw_err_set(err, SW_EBUG, "engine invariant 14: what is held for job %u on node %u is not its own",
 						  row->job, engine->ledger.parts[p].node);
 	}
 	if (parts != engine->hold_parts || engine->shade.on)
-		return sw_err_set(err, SW_EBUG, "engine invariant 12: holds have %u parts, the count says %u", parts, engine->hold_parts);
+		return sw_err_set(err, SW_EBUG, "engine invariant 14: holds have %u parts, the count says %u", parts, engine->hold_parts);
 	return 0;
 }
 
@@ -255,10 +255,10 @@ static int check_power(const struct sw_engine *engine, struct sw_err *err)
 		nodes += off;
 		gpus += off ? engine->topology->nodes[n].gpus : 0;
 		if (node->power != SW_POWER_ON && (node->up || node->standing != 0 || node->homes != 0))
-			return sw_err_set(err, SW_EBUG, "engine invariant 13: node %u is switched off, and up or in use", n);
+			return sw_err_set(err, SW_EBUG, "engine invariant 15: node %u is switched off, and up or in use", n);
 	}
 	if (nodes != engine->nodes_off || gpus != engine->gpus_off)
-		return sw_err_set(err, SW_EBUG, "engine invariant 13: %u nodes of %u GPUs are switched off, the count says %u and %u",
+		return sw_err_set(err, SW_EBUG, "engine invariant 15: %u nodes of %u GPUs are switched off, the count says %u and %u",
 				  nodes, gpus, engine->nodes_off, engine->gpus_off);
 	return 0;
 }

@@ -132,7 +132,8 @@ static uint32_t least(uint32_t promised_milli)
 
 /* A filler's gaps may be too short for it: that is its own affair. Of a host it is known what it
  * did before; what the place does to a guest on several GPUs is not. */
-static void join(struct sw_view *view, const struct sw_job *job, const struct sw_job *host, const struct sw_run_forecast *beside, bool fills)
+static void join(struct sw_view *view, const struct sw_job *job, const struct sw_job *host, const struct sw_run_forecast *beside,
+		 bool fills)
 {
 	struct sw_guest *seat = seat_of(view, job);
 	/* What is measured comes from outside, and may be anything. */

@@ -102,7 +102,7 @@ holds 'a person who submits one' at_terminal submit --hold -- true
 ! out_has 'note:'
 said $? 'hears nothing' out err
 works 'back to the usual world' '' world live
-works 'under a policy that stops nobody' '' policy fifo
+works 'under a policy that stops no job' '' policy fifo
 holds 'a plain one' at_terminal submit --hold -- true
 ! out_has 'note:'
 said $? 'hears nothing, too' out err
