@@ -102,31 +102,37 @@ static int64_t work_of(const struct sw_world_model *model, const struct sw_trace
 	return work;
 }
 
-static int bring_to_life(struct sw_world_model *model, const struct sw_profiles *profiles)
+/* The profiles that were looked up last: most jobs share a model and a batch with others. */
+struct looked_up {
+	const struct sw_profile *profile; /* NULL: none yet */
+	uint32_t model, batch;
+};
+#define LOOKED_UP 256u
+
+static const struct sw_profile *profile_of(struct looked_up *seen, const struct sw_profiles *profiles, const struct sw_trace *trace,
+					   const struct sw_trace_job *job)
+{
+	struct looked_up *one = &seen[(job->model * 31 + job->batch_size) % LOOKED_UP];
+	if (one->profile == NULL || one->model != job->model || one->batch != job->batch_size)
+		*one = (struct looked_up){sw_profiles_find_batch(profiles, sw_trace_string(trace, job->model), job->batch_size), job->model,
+					  job->batch_size};
+	return one->profile;
+}
+
+static void bring_to_life(struct sw_world_model *model, const struct sw_profiles *profiles)
 {
 	const struct sw_trace *trace = model->trace;
-	const struct sw_profile **by_name = calloc(trace->strings.count + 1, sizeof(void *));
-	if (by_name == NULL)
-		return SW_ENOMEM;
+	struct looked_up seen[LOOKED_UP] = {0};
 	for (uint32_t j = 0; j < model->count; j++) {
 		const struct sw_trace_job *job = &trace->jobs.items[j];
 		struct life *life = &model->lives[j];
-		/* Most jobs share a model with others; where the batch matters too, ask each
-		 * time. */
-		if (job->batch_size != 0)
-			life->profile = sw_profiles_find_batch(profiles, sw_trace_string(trace, job->model), job->batch_size);
-		else if (by_name[job->model] == NULL)
-			life->profile = by_name[job->model] = sw_profiles_find(profiles, sw_trace_string(trace, job->model));
-		else
-			life->profile = by_name[job->model];
+		life->profile = profile_of(seen, profiles, trace, job);
 		life->left_ns = life->kept_ns = work_of(model, job, life->profile);
 		if (model->world->recorded && job->fate != 0)
 			life->inside = trace->fates.items[job->fate - 1].preemptions;
 		if (model->world->event_overhead)
 			life->overhead_ns = sw_world_event_overhead_ns(model->world, sw_trace_string(trace, job->model), job->gpus);
 	}
-	free(by_name);
-	return 0;
 }
 
 static int make_crowd(struct sw_world_model *model, struct sw_err *err)
@@ -181,8 +187,9 @@ int sw_world_model_new(const struct sw_world *world, const struct sw_profiles *p
 			       world->job_failure_ppm == 0;
 	model->lives = calloc(model->count + 1, sizeof *model->lives);
 	if (model->lives == NULL || sw_heap_reserve(&model->ends, model->count + 1) < 0 ||
-	    sw_heap_reserve(&model->begins, model->count + 1) < 0 || bring_to_life(model, profiles) < 0)
+	    sw_heap_reserve(&model->begins, model->count + 1) < 0)
 		return sw_err_set(err, SW_ENOMEM, "out of memory for %u jobs", model->count);
+	bring_to_life(model, profiles);
 	if (world->sharing_slowdown && !world->recorded) {
 		model->neighbours = sw_neighbours_new(topology->gpu_count, model->count);
 		if (model->neighbours == NULL)
