@@ -20,6 +20,8 @@ static void undo(struct sw_engine *engine, struct sw_core_job *job, const struct
 		job->seen.job_class = now.job_class;
 		if (now.paused != entry->before.paused)
 			sw_engine_set_paused(engine, job, now.paused);
+	} else { /* a start that was taken back kept nothing */
+		job->can_resume = entry->before.state == SW_JOB_SUSPENDED;
 	}
 }
 

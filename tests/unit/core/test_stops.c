@@ -713,6 +713,28 @@ static void test_requeue(void **state)
 	rig_close(&rig);
 }
 
+static void start_and_stop_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 0), NULL), SW_YES);
+	assert_int_equal(sw_plan_stop(plan, job_of(plan, 0), SW_PREEMPT), SW_YES);
+}
+
+/* Aim: a job that a decision starts and takes back has kept nothing: it has not run. */
+static void test_taken_back(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, one_of_two, 1, (struct sw_engine_config){.terms.keeps_state = true});
+	rig_submit_plain(&rig, 0, 1, 1000);
+	run_script(&rig, 0, start_and_stop_first);
+	rig_event(&rig, 1, (struct sw_event){.kind = SW_EV_HOLD, .job = {0}});
+	rig_event(&rig, 2, (struct sw_event){.kind = SW_EV_REQUEUE, .job = {0}});
+	assert_int_equal(rig_commands(&rig), 0);
+	rig_event(&rig, 3, (struct sw_event){.kind = SW_EV_RELEASE, .job = {0}});
+	assert_int_equal(rig_state(&rig, 0), SW_JOB_WAITING);
+	rig_close(&rig);
+}
+
 /* Aim: in a world that keeps state, a requeue ends what was kept of a suspended run. */
 static void test_requeue_of_what_is_kept(void **state)
 {
@@ -836,6 +858,7 @@ int main(void)
 		cmocka_unit_test(test_moves_where_it_can_come_back),
 		cmocka_unit_test(test_stops_none_in_vain),
 		cmocka_unit_test(test_requeue),
+		cmocka_unit_test(test_taken_back),
 		cmocka_unit_test(test_requeue_of_what_is_kept),
 		cmocka_unit_test(test_host_memory_of_one_that_stands),
 		cmocka_unit_test(test_host_memory_of_a_guest),
