@@ -169,7 +169,10 @@ static void foresee(struct sw_soak_books *books, const struct sw_event *event)
 		break;
 	case SW_EV_FAIL:
 		if (meant) {
+			/* What a world keeps of one that was stopped is not at its home. */
+			bool kept = entry->kept && !entry->runs;
 			stop_run(entry);
+			entry->kept = kept;
 			entry->at_home = false;
 			entry->ended = event->verdict == SW_FAIL_FINAL || entry->no_restart ||
 				       (event->verdict == SW_FAIL_BY_RETRIES && entry->retries == 0);
