@@ -224,9 +224,16 @@ int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job)
 	return r;
 }
 
+bool sw_order_is_in_its_lane(const struct sw_engine *engine, const struct sw_core_job *job)
+{
+	const struct sw_lane *lane = &engine->order.lanes.items[job->lane];
+	uint32_t gpus = sw_plan_is_homebound(engine, job) ? sw_ledger_count_gpus(&engine->ledger, job->home) : job->seen.gpus;
+	return lane->lone == sw_order_lone(engine, job) && lane->gpus == gpus;
+}
+
 int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job)
 {
-	if (engine->order.lanes.items[job->lane].lone == sw_order_lone(engine, job))
+	if (sw_order_is_in_its_lane(engine, job))
 		return 0;
 	sw_order_leave_lane(engine, job);
 	return sw_order_assign_lane(engine, job);
@@ -236,7 +243,7 @@ void sw_order_move_lane(struct sw_engine *engine, struct sw_core_job *job)
 {
 	const struct sw_oset_link place = engine->order.links.items[job->seen.id.v];
 	enum sw_order_set set = job->order_set;
-	if (engine->order.lanes.items[job->lane].lone == sw_order_lone(engine, job))
+	if (sw_order_is_in_its_lane(engine, job))
 		return;
 	take_out(engine, job);
 	sw_order_leave_lane(engine, job);

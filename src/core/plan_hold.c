@@ -108,8 +108,8 @@ static bool is_wish(const struct sw_engine *engine, const struct sw_core_job *jo
 {
 	bool exact = wish->where.kind == SW_WHERE_GPUS;
 	return wish->as == SW_AS_ASKED && wish->promise == SW_SHARE && wish->evict == SW_EVICT_NONE && wish->until == 0 &&
-	       (exact ? wish->gpus == 0 : wish->gpus <= job->seen.max_gpus) && wish->where.kind <= SW_WHERE_GPUS &&
-	       sw_plan_is_where(engine, &wish->where);
+	       sw_config_is_zero(&wish->config) && (exact ? wish->gpus == 0 : wish->gpus <= job->seen.max_gpus) &&
+	       wish->where.kind <= SW_WHERE_GPUS && sw_plan_is_where(engine, &wish->where);
 }
 
 enum sw_answer sw_plan_hold(struct sw_plan *plan, const struct sw_job *seen, const struct sw_wish *wish, sw_ns from, sw_ns to)
@@ -182,7 +182,7 @@ static enum sw_answer clear(struct sw_plan *plan, uint32_t parts)
 enum sw_answer sw_plan_put_held(struct sw_plan *plan, struct sw_core_job *job, uint32_t gpus)
 {
 	struct sw_engine *engine = plan->engine;
-	uint32_t parts = copy_parts(&engine->ledger, sw_hold_of(engine, job->seen.id.v)->parts);
+	uint32_t parts = sw_config_parts(engine, job, sw_hold_of(engine, job->seen.id.v)->parts);
 	plan->lifted.count = 0;
 	if (parts == SW_NO_PART)
 		return SW_NO_ROOM;

@@ -136,7 +136,10 @@ enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, u
 	uint32_t parts;
 	if (!sw_engine_quota_allows(engine, &job->seen, gpus))
 		return SW_OVER_QUOTA;
-	if (sw_hold_suffices(engine, job, gpus) && where.rule == engine->config.placement && sw_plan_put_held(plan, job, gpus) == SW_YES)
+	enum sw_answer held = SW_NO_ROOM;
+	if (sw_hold_suffices(engine, job, gpus) && where.rule == engine->config.placement)
+		held = sw_plan_put_held(plan, job, gpus);
+	if (held == SW_YES)
 		return SW_YES;
 	uint32_t stood = sw_plan_rise(plan, job);
 	enum sw_answer answer = find_over(plan, job, gpus, where, &parts);
@@ -144,7 +147,7 @@ enum sw_answer sw_plan_put_over(struct sw_plan *plan, struct sw_core_job *job, u
 		answer = sw_plan_settle(plan, job, gpus, parts);
 	if (answer != SW_YES)
 		sw_plan_put_lifted_back(plan);
-	return sw_plan_stand_unless(plan, job, stood, answer);
+	return sw_plan_stand_unless(plan, job, stood, answer == SW_NO_ROOM ? held : answer);
 }
 
 /* ---- from one class to the other */

@@ -280,6 +280,22 @@ static bool judge_named(const struct sw_view *view, struct sw_core_job *job, con
 	return answers;
 }
 
+/* On what is held for it, where it would start then. */
+static bool judge_held(const struct sw_view *view, const struct sw_core_job *job, uint32_t gpus, struct sw_run_forecast *ret_forecast)
+{
+	const struct sw_engine *engine = view->engine;
+	const struct sw_ledger *ledger = &engine->ledger;
+	if (!sw_hold_suffices(engine, job, gpus))
+		return false;
+	uint32_t parts = sw_hold_of(engine, job->seen.id.v)->parts;
+	if (!sw_ledger_is_free(ledger, parts) || sw_ledger_touches_closed(ledger, parts) ||
+	    !sw_ledger_fits(ledger, parts, sw_share_of(&job->seen)))
+		return false;
+	const struct candidate place = {parts, gpus, 0, job->config.cpus, sw_plan_has_asked(ledger, parts, job)};
+	judge(view, job, (enum sw_job_class)job->seen.job_class, &place, ret_forecast);
+	return true;
+}
+
 static void judge_found(const struct sw_view *view, struct sw_core_job *job, uint32_t gpus, const struct sw_wish *wish,
 			struct sw_run_forecast *ret_forecast)
 {
@@ -288,6 +304,8 @@ static void judge_found(const struct sw_view *view, struct sw_core_job *job, uin
 	uint32_t parts;
 	if (sw_plan_is_homebound(engine, job))
 		gpus = sw_ledger_count_gpus(&engine->ledger, job->home);
+	if (where.rule == engine->config.placement && judge_held(view, job, gpus, ret_forecast))
+		return;
 	bool found = sw_plan_find(&engine->plan, job, gpus, where, &parts);
 	if (!found && wish->where.kind == SW_WHERE_CLUSTER && sw_order_takes_any_place(engine)) {
 		where.rule = NULL;
@@ -358,12 +376,17 @@ bool sw_predict_run(const struct sw_view *view, const struct sw_job *seen, const
 	if (job == NULL || view->engine->plan.looks || job->seen.state > SW_JOB_RUNNING ||
 	    !sw_plan_is_wish(view->engine, job, wish, sets_up))
 		return false;
-	if (wish->where.kind == SW_WHERE_BESIDE)
-		return predict_beside(view, job, wish, ret_forecast);
-	bool runs = job->seen.state == SW_JOB_RUNNING;
-	if (!runs || wish->where.kind != SW_WHERE_CLUSTER || (wish->gpus != 0 && wish->gpus != job->seen.gpus_held) || sets_up)
-		return predict_elsewhere(view, job, wish, ret_forecast);
-	const struct candidate place = {job->parts, job->seen.gpus_held, job->split_milli, job->config.cpus, true};
+	bool runs = job->seen.state == SW_JOB_RUNNING, beside = wish->where.kind == SW_WHERE_BESIDE;
+	if (beside || !runs || wish->where.kind != SW_WHERE_CLUSTER || (wish->gpus != 0 && wish->gpus != job->seen.gpus_held) || sets_up) {
+		bool shaded = sw_shade_cast(view->engine, job, wish->until != 0 ? wish->until : job->seen.until);
+		bool answers = beside ? predict_beside(view, job, wish, ret_forecast) : predict_elsewhere(view, job, wish, ret_forecast);
+		if (shaded)
+			sw_shade_lift(view->engine);
+		return answers;
+	}
+	/* A longer lease may be refused where GPUs are held for another. */
+	bool stays = wish->until == 0 || !sw_hold_closes_parts(view->engine, job, job->parts, wish->until);
+	const struct candidate place = {job->parts, job->seen.gpus_held, job->split_milli, job->config.cpus, stays};
 	judge(view, job, class_by(&job->seen, wish->as), &place, ret_forecast);
 	return true;
 }

@@ -394,6 +394,8 @@ void sw_order_leave_lane(struct sw_engine *engine, const struct sw_core_job *job
 int sw_order_change_lane(struct sw_engine *engine, struct sw_core_job *job);
 /* What its lane should have as `lone`. */
 uint32_t sw_order_lone(const struct sw_engine *engine, const struct sw_core_job *job);
+/* Whether its lane is that of jobs like it, with its number of GPUs. */
+bool sw_order_is_in_its_lane(const struct sw_engine *engine, const struct sw_core_job *job);
 /* It has a home now, or none any more, and is in no set: into the right lane. */
 int sw_order_relane(struct sw_engine *engine, struct sw_core_job *job);
 /* The same for one that may be in a set: it keeps its place there. Room for the lane was made. */

@@ -76,9 +76,9 @@ static int check_lanes(const struct sw_engine *engine, struct sw_err *err)
 	int r = 0;
 	for (uint32_t id = sw_engine_next(engine, 0); r == 0 && id != SW_BITMAP_NONE; id = sw_engine_next(engine, id + 1)) {
 		const struct sw_core_job *job = &engine->jobs.items[id];
-		if (job->seen.state <= SW_JOB_RUNNING && book->lanes.items[job->lane].lone != sw_order_lone(engine, job))
-			r = sw_err_set(err, SW_EBUG, "engine invariant 7: job %u is in a lane for job %u", id,
-				       book->lanes.items[job->lane].lone);
+		if (job->seen.state <= SW_JOB_RUNNING && !sw_order_is_in_its_lane(engine, job))
+			r = sw_err_set(err, SW_EBUG, "engine invariant 7: job %u is in a lane for job %u and %u GPUs", id,
+				       book->lanes.items[job->lane].lone, book->lanes.items[job->lane].gpus);
 	}
 	for (size_t l = 0; r == 0 && l < book->lanes.count; l++)
 		if (members[l] != book->lanes.items[l].members)

@@ -218,11 +218,29 @@ static void test_saved(void **state)
 	rig_close(&rig);
 }
 
+static void hold_first(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_hold(plan, job_of(plan, 0), NULL, 0, 100 * SW_NS_PER_S), SW_YES);
+}
+
+/* Aim: a run on what was held for its job takes the CPUs of its configuration, too. */
+static void test_on_what_is_held(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_scripted(&rig, two_by_two, 1, (struct sw_engine_config){.placement = &sw_placement_yarn});
+	submit(&rig, 2);
+	run_script(&rig, 0, hold_first);
+	run_script(&rig, 1, start_wide);
+	assert_int_equal(cpus_free(&rig), 128 - 40);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_counts_for_one_run), cmocka_unit_test(test_refused), cmocka_unit_test(test_running),
-		cmocka_unit_test(test_suspended),	   cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_suspended),	   cmocka_unit_test(test_saved),   cmocka_unit_test(test_on_what_is_held),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,51 @@ static void test_moves_by_hand(void **state)
 	rig_close(&rig);
 }
 
+/* ---- predictions */
+
+static void hold_from_ten(struct sw_plan *plan)
+{
+	assert_int_equal(sw_plan_hold(plan, job_of(plan, 0), SW_WISH(.where = sw_on(second)), 10 * S, 20 * S), SW_YES);
+}
+
+/* Whether a start of the job there is foretold to find room. */
+static bool is_foretold(struct sw_plan *plan, uint32_t job, struct sw_wish wish)
+{
+	struct sw_run_forecast found;
+	assert_true(sw_predict_run(sw_plan_view(plan), job_of(plan, job), &wish, &found));
+	return found.fits;
+}
+
+static void foretell(struct sw_plan *plan)
+{
+	assert_false(is_foretold(plan, 1, (struct sw_wish){.where = sw_on(second)}));
+	assert_true(is_foretold(plan, 1, (struct sw_wish){.where = sw_on(second), .until = 9 * S}));
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_on(second))), SW_NO_ROOM);
+	assert_int_equal(sw_plan_run(plan, job_of(plan, 1), SW_WISH(.where = sw_on(second), .until = 9 * S)), SW_YES);
+	assert_false(is_foretold(plan, 1, (struct sw_wish){.until = 11 * S}));
+}
+
+static void foretell_own(struct sw_plan *plan)
+{
+	assert_true(is_foretold(plan, 0, (struct sw_wish){.where = sw_on(second)}));
+	assert_true(is_foretold(plan, 0, (struct sw_wish){0}));
+	assert_false(is_foretold(plan, 2, (struct sw_wish){.where = sw_on(second)}));
+}
+
+/* Aim: predictions know what is held: it is room for its own job alone, now and from a moment to
+ * come. */
+static void test_predictions(void **state)
+{
+	(void)state;
+	struct rig rig;
+	open_three(&rig);
+	run_script(&rig, 1, hold_from_ten);
+	run_script(&rig, 2, foretell);
+	rig_finish(&rig, 8, 1);
+	run_script(&rig, 12, foretell_own);
+	rig_close(&rig);
+}
+
 /* ---- misuse */
 
 static void misuse(struct sw_plan *plan)
@@ -473,6 +518,7 @@ static void misuse(struct sw_plan *plan)
 	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.promise = SW_REST), 0, 9 * S), SW_MISUSE);
 	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.evict = SW_EVICT_OPPORTUNISTIC), 0, 9 * S), SW_MISUSE);
 	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.until = 20 * S), 0, 9 * S), SW_MISUSE);
+	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.config.cpus = 2), 0, 9 * S), SW_MISUSE);
 	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.where = sw_beside(job_of(plan, 1))), 0, 9 * S), SW_MISUSE);
 	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.where = sw_on((struct sw_node_id){9})), 0, 9 * S), SW_MISUSE);
 	assert_int_equal(sw_plan_hold(plan, job, SW_WISH(.where = sw_at(&none, 1)), 0, 9 * S), SW_MISUSE);
@@ -757,6 +803,7 @@ int main(void)
 		cmocka_unit_test(test_saved),
 		cmocka_unit_test(test_taken_over),
 		cmocka_unit_test(test_explained),
+		cmocka_unit_test(test_predictions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
