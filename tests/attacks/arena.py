@@ -97,7 +97,8 @@ class Arena:
             self.counters.append((self.submit(self.innocent, command=["sh", "-c", COUNT, "count", str(path)]), path))
         self.waiting.append(self.submit(self.innocent, command=["true"], depends=f"afterany:{self.counters[0][0]}"))
         self.waiting.append(self.submit(self.innocent, command=["true"], hold=True))
-        check(wire.wait_until(lambda: all(path.exists() for _, path in self.counters)), "the innocent jobs do not start")
+        check(wire.wait_until(lambda: all(path.exists() and self.view(self.innocent, job)["state"] == "R" for job, path in self.counters)),
+              "the innocent jobs do not start")
         self.before = self.figures()
 
     def said(self):

@@ -53,7 +53,7 @@ run sim -t jobs.csv -c 4x8 -p srtf,fifo -p las -q
 order=$(grep -oE '^│ (srtf|fifo|las) ' "$scratch/out" | tr -dc 'a-z ' | tr -s ' ')
 [ "$order" = ' srtf fifo las ' ]
 said $? 'rows stand in the order given'
-works 'a policy that is thrown out is reported' "Note: policy 'chaos' was replaced by 'fifo'" sim -t jobs.csv -c 4x8 -p chaos -q
+works 'a policy that is thrown out is reported' "Note: policy 'chaos' was replaced by 'fifo'" sim -t jobs.csv -c 4x8 -p chaos --set chaos.manners=0 -q
 works 'jobs larger than the cluster are reported as refused, with the reason' "more GPUs than the cluster's 2" sim -t jobs.csv -c 1x2 -p fifo -q
 works 'racks, nodes and GPUs' '2 racks x 2 nodes x 8 GPUs' sim -t jobs.csv -c 2x2x8 -p fifo
 works 'a cluster file' '292 GPUs, 3 racks' sim -t jobs.csv -c "$SW_SOURCE_DIR/examples/cluster.yaml" -p fifo
