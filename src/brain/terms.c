@@ -84,6 +84,8 @@ static const char *find_unheeded(const struct sw_world *world)
 	static_assert(SW_FAILURE_RETRIES == 3, "the text says so");
 	if (world->retries != SW_FAILURE_RETRIES)
 		return "a job that does not say --retries is tried again three times ('faults: {retries: 3}')";
+	if (world->learned != NULL && world->learned[0] != '\0')
+		return "a cluster learns slowdowns by itself ('learned' is for simulations)";
 	return NULL;
 }
 

@@ -201,6 +201,7 @@ static void test_refused(void **state)
 		{"base: live\nname: m\nhost: {cpus_per_gpu: 4}\n", "host"},
 		{"base: live\nname: m\nhost: {memory_per_gpu: 8G}\n", "host"},
 		{"base: live\nname: m\nfaults: {retries: 0}\n", "faults: {retries: 3}"},
+		{"base: live\nname: m\nlearned: slowdowns.json\n", "learned"},
 		{no_gate, "gate"},
 	};
 	sw_records records = {0};
