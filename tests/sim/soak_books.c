@@ -350,7 +350,7 @@ static int sit_down(struct sw_soak_books *books, const struct sw_engine *engine,
 	return check_quota(books, engine, command->job, (!ran && !entry->anew) || gpus > before, err);
 }
 
-/* To stop its run. */
+/* To stop its run. To other GPUs of its node it may go on in any case. */
 static bool owner_allows(const struct sw_soak_books *books, const struct sw_soak_entry *entry)
 {
 	return entry->stop_rule != SW_STOP_NEVER && (!suspends(books, entry) || entry->keeps == 1);
@@ -502,7 +502,7 @@ static int check_command(struct sw_soak_books *books, const struct sw_engine *en
 			return sw_err_set(err, SW_EBUG, "job %u was moved in run %u, which is not on", command->job, command->epoch);
 		if (is_protected(books, entry))
 			return sw_err_set(err, SW_EBUG, "job %u was moved before its quantum was over", command->job);
-		if (!owner_allows(books, entry))
+		if (!owner_allows(books, entry) && (books->config->terms.moves != SW_MOVES_RESTART || entry->keeps == 2))
 			return sw_err_set(err, SW_EBUG, "job %u was moved, which its owner does not allow", command->job);
 		if (books->config->terms.moves == SW_MOVES_NEVER)
 			return sw_err_set(err, SW_EBUG, "job %u was moved where nothing can be moved", command->job);
