@@ -91,7 +91,7 @@ wait "$up_pid" 2>/dev/null
 up --policy srtf
 works 'a restart keeps what an operator chose' 'set by an operator' world
 out_has 'quantum: 1:00:00'
-submit -J long -G 4 --gpu-memory 20G --expected 9s --preempt suspend -- "$scratch/work.sh" 15
+submit -J long -G 4 --gpu-memory 20G --expected 9s --preempt suspend -- "$scratch/work.sh" 80
 long=$job
 holds 'another long job runs' until_holds 20 is_state "$long" R
 submit -J short -G 4 --gpu-memory 20G --expected 1s -- "$scratch/work.sh" 1
